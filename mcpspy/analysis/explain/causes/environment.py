@@ -20,7 +20,7 @@ from mcpspy.analysis.explain.causes.examples import (
     session,
     stderr,
 )
-from mcpspy.analysis.explain.causes.troubles import TROUBLES, Trouble, trouble_of
+from mcpspy.analysis.explain.causes.troubles import OF_CACHE, TROUBLES, Trouble, trouble_of
 from mcpspy.analysis.explain.claims import Claim, Explain, Level, cause
 from mcpspy.analysis.explain.evidence import BUG, EvidenceLine, NamedError, named_error, quote, quote_error
 from mcpspy.analysis.explain.facts import Facts
@@ -290,6 +290,8 @@ def _side(facts: Facts, trouble: Trouble, words: str) -> str:
     """Return the side that has to correct a trouble; empty if the error does not tell."""
     if _is_other_version(facts, trouble, words) or _is_undeclared(facts, trouble, words):
         return SERVER
+    if trouble.code == "install-failed" and re.search(OF_CACHE, words, re.IGNORECASE):
+        return "environment"
     if trouble.code == "file-missing" and _split_path(facts, words):
         return ""  # The user or the host divided it at its blanks.
     if trouble.code == "file-missing" and _beside_program(facts, words):

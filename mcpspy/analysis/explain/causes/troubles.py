@@ -25,6 +25,39 @@ class Trouble(NamedTuple):
     only_at_start: bool = False
 
 
+_GIT = (
+    r"\bgit operation failed|could not read (?:username|password) for|failed to clone into|fatal: could not read from remote repository"
+    r"|fatal: repository '.{1,200}' not found"
+)
+"""A repository that git could not fetch."""
+
+OF_CACHE = (
+    r"failed to install: \S+\.whl(?![\s\S]*(?:no space|os error (?:5|13|28)\b|denied))|failed to hardlink|target directory for python minor version link"
+    r"|being used by another process.{0,40}os error 32"
+)
+"""A file of the cache of uv, on this machine."""
+
+_BUILD = (
+    r"failed to build [`']|failed building wheel|failed-wheel-build|metadata-generation-failed|\bnode-gyp\b|gyp ERR!"
+    r"|failed to build gem native extension|build backend returned an error"
+)
+"""A package that could not be built from source."""
+
+_COMPILED = (
+    r"EBADPLATFORM|could not load the \"\w+\" module using the|could not locate the bindings file|no native build was found"
+    r"|something went wrong installing the \"\w+\" module|cannot find module '[^']{0,200}\.node'|cannot find module '?@\w+/[\w-]+-(?:linux|darwin|win32)-"
+)
+"""A package without a compiled part for this system."""
+
+_NO_SCREEN = (
+    r"without having a x ?server running|missing x server|cannot open display|unable to open x display"
+)
+_IN_USE = (
+    r"browser is already (?:in use|running) for|opening in existing browser session|user data director(?:y|ies) .{0,60}already in use"
+    r"|SingletonLock"
+)
+"""A browser that another program has, with the folder of its profile."""
+
 TROUBLES = (
     Trouble(
         "system-too-old",
@@ -161,21 +194,16 @@ TROUBLES = (
         ),
     ),
     Trouble(
-        "repository-not-fetched",
-        "the runner could not fetch the repository that the server comes from",
-        next_step="fetch it once in a terminal (git clone URL): correct the URL, or give the user of the host access by an SSH key or a stored "
-        "token; a host has no terminal in which git could ask for a password",
-        named_by="git, in the words of uv, pip and npm.",
-        signs=r"\bgit operation failed|could not read (?:username|password) for|failed to clone into|fatal: could not read from remote repository"
-        r"|fatal: repository '.{1,200}' not found",
-        side="",
-        only_at_start=True,
-        errors=("fatal: could not read Username for 'https://github.com': terminal prompts disabled",),
-    ),
-    Trouble(
         "install-failed",
-        "the package runner could not install the server, for a reason of this machine",
+        "a package that the server needs could not be fetched, built or installed",
         next_step=(
+            (
+                _GIT,
+                (
+                    "fetch it once in a terminal (git clone URL): correct the URL, or give the user of the host access by an SSH key or a "
+                    "stored token; a host has no terminal in which git could ask for a password"
+                ),
+            ),
             (
                 r"being used by another process|os error 32",
                 (
@@ -193,40 +221,17 @@ TROUBLES = (
             ),
             (r"minor version link", "install the Python of uv again: uv python install --reinstall"),
             (
-                "",
+                OF_CACHE,
                 "run the command in a terminal: it prints the whole reason; then empty the cache of uv (uv cache clean)",
             ),
-        ),
-        named_by="uv, about files of its cache that it could not write, link or replace.",
-        signs=r"failed to install: \S+\.whl(?![\s\S]*(?:no space|os error (?:5|13|28)\b|denied))|failed to hardlink|target directory for python minor version link"
-        r"|being used by another process.{0,40}os error 32",
-        only_at_start=True,
-        errors=(
-            "error: Failed to install: pywin32-312-cp314-cp314-win_amd64.whl (pywin32==312)",
-            "error: Missing expected target directory for Python minor version link at C:\\uv\\python\\cpython-3.13",
-        ),
-    ),
-    Trouble(
-        "build-failed",
-        "a package that the server needs could not be built",
-        next_step="the package has no ready build for this system and this version of the runtime, or its build is broken: start the "
-        "server with another version of Python or Node.js (uvx --python 3.12), or with another version of itself; else "
-        "install what the error names (a compiler, headers), and tell the server's author",
-        named_by="uv, pip, npm (node-gyp) and Ruby build packages from source where no ready build fits.",
-        signs=r"failed to build [`']|failed building wheel|failed-wheel-build|metadata-generation-failed|\bnode-gyp\b|gyp ERR!"
-        r"|failed to build gem native extension|build backend returned an error",
-        side="",
-        only_at_start=True,
-        errors=(
-            "error: Failed to build `valkey-glide==2.2.3`",
-            "npm error gyp ERR! build error",
-            "ERROR: Failed building wheel for pymssql",
-        ),
-    ),
-    Trouble(
-        "system-not-covered",
-        "a package has no compiled part for this system or this version of the runtime",
-        next_step=(
+            (
+                _BUILD,
+                (
+                    "the package has no ready build for this system and this version of the runtime, or its build is broken: start the "
+                    "server with another version of Python or Node.js (uvx --python 3.12), or with another version of itself; else "
+                    "install what the error names (a compiler, headers), and tell the server's author"
+                ),
+            ),
             (
                 r"EBADPLATFORM|unsupported platform for",
                 (
@@ -243,14 +248,19 @@ TROUBLES = (
                 ),
             ),
         ),
-        named_by="npm (EBADPLATFORM), and packages with compiled parts: sharp, bindings, node-gyp-build, prebuild-install, rollup.",
-        signs=r"EBADPLATFORM|could not load the \"\w+\" module using the|could not locate the bindings file|no native build was found"
-        r"|something went wrong installing the \"\w+\" module|cannot find module '[^']{0,200}\.node'|cannot find module '?@\w+/[\w-]+-(?:linux|darwin|win32)-",
+        named_by="git, in the words of uv, pip and npm; uv, about files of its cache that it could not write, link or replace; uv, pip, "
+        "npm (node-gyp) and Ruby, which build packages from source where no ready build fits; npm (EBADPLATFORM) and packages with "
+        "compiled parts: sharp, bindings, node-gyp-build, prebuild-install, rollup.",
+        signs=rf"{_GIT}|{OF_CACHE}|{_BUILD}|{_COMPILED}",
         side="",
         only_at_start=True,
         errors=(
+            "fatal: could not read Username for 'https://github.com': terminal prompts disabled",
+            "error: Failed to install: pywin32-312-cp314-cp314-win_amd64.whl (pywin32==312)",
+            "error: Missing expected target directory for Python minor version link at C:\\uv\\python\\cpython-3.13",
+            "error: Failed to build `valkey-glide==2.2.3`",
+            "npm error gyp ERR! build error",
             'Error: Could not load the "sharp" module using the darwin-arm64 runtime',
-            "Error: Could not locate the bindings file. Tried: /srv/node_modules/a/build/a.node",
             'npm error notsup Unsupported platform for notes@6.0.0: wanted {"os":"darwin,linux"} (current: {"os":"win32"}) EBADPLATFORM',
         ),
     ),
@@ -522,9 +532,23 @@ TROUBLES = (
         ),
     ),
     Trouble(
-        "program-missing",
-        "another program that the server starts is not installed",
+        "program-not-started",
+        "another program that the server starts is not installed, or could not be started",
         next_step=(
+            (
+                r"x ?server|\$?DISPLAY\b",
+                (
+                    "the machine of the server has no screen: start the browser without a window (an option such as --headless in args), or "
+                    "give it a screen (xvfb-run)"
+                ),
+            ),
+            (
+                _IN_USE,
+                (
+                    "close the browser that has this profile, and what is left of another copy of the server; or give each copy its own profile "
+                    "(an option such as --isolated or --user-data-dir in args)"
+                ),
+            ),
             (
                 r"playwright|ms-playwright",
                 "install the browser of this version, for the user that starts the server: npx playwright install (Python: playwright install)",
@@ -541,37 +565,14 @@ TROUBLES = (
                 ),
             ),
         ),
-        named_by="Node.js (spawn … ENOENT), Python and Go for a name without a folder; Playwright and Puppeteer for their browser.",
+        named_by="Node.js (spawn … ENOENT), Python and Go for a name without a folder; Playwright, Puppeteer and "
+        "Chromium about their browser, its screen and the folder of its profile.",
         signs=r"\bspawn [\w.-]+ ENOENT|executable doesn't exist at|could not find (?:chrome|chromium|browser)\b"
         r"|Looks like Playwright|exec: \"[\w.-]+\": executable file not found"
-        r"|no such file or directory: '(?:npx|uvx|uv|node|git|gh|ffmpeg|docker|python3?|bash|java|adb|tesseract|pandoc)'",
+        r"|no such file or directory: '(?:npx|uvx|uv|node|git|gh|ffmpeg|docker|python3?|bash|java|adb|tesseract|pandoc)'"
+        rf"|{_NO_SCREEN}|{_IN_USE}",
         errors=(
             "browserType.launch: Executable doesn't exist at /home/ada/.cache/ms-playwright/chromium-1/chrome",
-        ),
-    ),
-    Trouble(
-        "browser-not-started",
-        "the browser that the server uses could not be started",
-        next_step=(
-            (
-                r"x ?server|\$?DISPLAY\b",
-                (
-                    "the machine of the server has no screen: start the browser without a window (an option such as --headless in args), or "
-                    "give it a screen (xvfb-run)"
-                ),
-            ),
-            (
-                "",
-                (
-                    "close the browser that has this profile, and what is left of another copy of the server; or give each copy its own profile "
-                    "(an option such as --isolated or --user-data-dir in args)"
-                ),
-            ),
-        ),
-        named_by="Playwright, Puppeteer and Chromium itself, about the screen and the folder of the profile.",
-        signs=r"without having a x ?server running|missing x server|cannot open display|unable to open x display"
-        r"|browser is already (?:in use|running) for|opening in existing browser session|user data director(?:y|ies) .{0,60}already in use|SingletonLock",
-        errors=(
             "Error: Looks like you launched a headed browser without having a XServer running.",
             "Error: Browser is already in use for /home/ada/.cache/ms-playwright/mcp-chrome, use --isolated to run multiple instances",
         ),

@@ -264,7 +264,7 @@ SIDES = (
         "setting-missing",
         "configuration",
     ),
-    (ex.session(call_with(), failed_with("spawn ffmpeg ENOENT")), "program-missing", "environment"),
+    (ex.session(call_with(), failed_with("spawn ffmpeg ENOENT")), "program-not-started", "environment"),
     (
         ex.session(call_with(host="10.0.0.5"), failed_with("connect ECONNREFUSED 10.0.0.5:22")),
         "service-unreachable",
