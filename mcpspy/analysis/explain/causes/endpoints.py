@@ -125,7 +125,7 @@ def posted_elsewhere(facts: Facts) -> Iterator[Claim]:
     in its query.
     """
     yield from _posted_without_query(facts)
-    upstream = urlsplit(facts.header.upstream or "").path
+    upstream = facts.endpoint.path
     named = [(str(note.fields.get("data", "")), place) for note, place in endpoints(facts)[:1]]
     for exchange, symptom in exchanges(facts, 404, 405, 410):
         is_other = (
@@ -192,13 +192,13 @@ def wrong_endpoint(facts: Facts) -> Iterator[Claim]:
     """The path, the port or the host is wrong: a page, a 404 or a 405 answers to the first POST."""
     for exchange, symptom in exchanges(facts, 403, 404, 405, 410):
         words = said(exchange, symptom)
-        is_other = exchange.method != "POST" or ".well-known" in exchange.path
+        is_other = exchange.method != "POST" or exchange.is_for_metadata
         is_other |= exchange.status == 403 and not (
             _AWS_HAS_NO_ROUTE.search(words) or _NO_APPLICATION.search(words)
         )
         has_worked = exchange.asked != "initialize" and facts.server.messages > (exchange.media_type == JSON)
         has_worked |= isinstance(symptom, FailedRequest) and not symptom.is_first
-        if is_other or has_worked or "mcp-session-id" in exchange.request:
+        if is_other or has_worked or exchange.session_id is not None:
             continue
         hint, allow = "most servers use /mcp, those of 2024-11-05 use /sse", exchange.response.get("allow")
         if exchange.status == 405 and allow:
@@ -224,7 +224,7 @@ def wrong_endpoint(facts: Facts) -> Iterator[Claim]:
             )
         elif words and not NO_ROUTE.search(words) and not _NOT_FOUND.search(words):
             next_step = f"look what the refusal means; if it knows nothing of MCP, {next_step}"
-        own = urlsplit(facts.header.upstream or "").path
+        own = facts.endpoint.path
         if exchange.path != own and exchange.path.rstrip("/") == own.rstrip("/"):
             title += f"; the client posts to {quote(exchange.path, 60)}, and the endpoint has the path {quote(own, 60)}"
             side = ""  # In its configuration, or by the client itself.
@@ -347,7 +347,7 @@ def _is_of_mcp(facts: Facts, exchange: RefusedExchange) -> bool:
     a word.
     """
     is_silent_get = exchange.method == "GET" and facts.server.messages and not exchange.words
-    return ".well-known" not in exchange.path and not is_silent_get and exchange.method != "HEAD"
+    return not exchange.is_for_metadata and not is_silent_get and exchange.method != "HEAD"
 
 
 define(

@@ -273,8 +273,9 @@ def _is_apart(facts: Facts, symptom: Symptom, lines: list[OddLine]) -> bool:
     """
     if not isinstance(symptom, FailedRequest) or facts.server.odd_count > len(facts.server.odd):
         return False
-    until = symptom.asked_at + max(symptom.took, 0.0)
-    return not symptom.is_handshake and not any(symptom.asked_at <= each.at <= until for each in lines)
+    return not symptom.is_handshake and not any(
+        symptom.asked_at <= each.at <= symptom.until for each in lines
+    )
 
 
 LISTENS = re.compile(
@@ -298,7 +299,7 @@ _OF_BUILD = re.compile(
 
 def _step_of_runner(facts: Facts, lines: list[OddLine]) -> str:
     """Return the next step if the text is that of the tool by which the command starts the server; else nothing."""
-    command = (facts.header.command or [""])[0]
+    command = facts.program
     texts = [text_of(each) for each in lines]
     if _BUILDS.search(command) and all(_OF_BUILD.search(text) for text in texts):
         return (
@@ -316,7 +317,7 @@ def _step_of_runner(facts: Facts, lines: list[OddLine]) -> str:
 def _of_runner(facts: Facts, lines: list[OddLine], claim: Claim) -> Claim:
     """Return a claim of text on stdout, with another side and next step if a tool of the command has written it."""
     if step := _step_of_runner(facts, lines):
-        is_package = "npx" in (facts.header.command or [""])[0]  # The user did not choose what it prints.
+        is_package = "npx" in facts.program  # The user did not choose what it prints.
         claim.next_step, claim.side = step, "" if is_package else "configuration"
     return claim
 
@@ -499,9 +500,10 @@ def _answer_of_another_protocol(facts: Facts) -> Iterator[Claim]:
         if each.why.startswith("neither") and each.data.lstrip()[:1] == b"{"
     ]
     for failed in facts.failed(State.UNANSWERED, State.CANCELLED):
-        until = failed.asked_at + max(failed.took, 0.0)
         answers = [
-            each for each in found if failed.asked_at <= each[0] <= until and not _LOGGED.search(each[2])
+            each
+            for each in found
+            if failed.asked_at <= each[0] <= failed.until and not _LOGGED.search(each[2])
         ]
         if failed.side != CLIENT or failed.effects or not answers:
             continue
@@ -553,7 +555,7 @@ def error_without_envelope(facts: Facts) -> Iterator[Claim]:
         return
     odd = [each for each in facts.server.odd if each.is_whole and not each.is_refusal]
     for failed in facts.failed(State.UNANSWERED, State.CANCELLED) if odd else ():
-        until = failed.asked_at + max(failed.took, 0.0) + 0.1
+        until = failed.until + 0.1
         if failed.refusal is not None and failed.refusal.is_plain:
             # Its body may have come later than its head.
             until = max(until, failed.refusal.ended_at or facts.last_at)
@@ -570,7 +572,7 @@ def error_without_envelope(facts: Facts) -> Iterator[Claim]:
             SERVER,
             "let the server answer with an error of JSON-RPC that has the id of the request",
         )
-        if _LACKS_TOKEN.search(words) and failed.refusal and "authorization" not in failed.refusal.request:
+        if _LACKS_TOKEN.search(words) and failed.refusal and not failed.refusal.has_token:
             title += "; the request has no Authorization"
             side = "configuration"
             next_step = (

@@ -35,7 +35,7 @@ def _has_none(facts: Facts, exchange: RefusedExchange) -> bool:
     """Return whether a message was posted without the session id that the server had not assigned."""
     is_unassigned = not facts.http.session_ids and facts.answered[CLIENT, "initialize"] > 0
     is_unassigned = is_unassigned and not endpoints(facts)  # HTTP+SSE has the session in the address.
-    return is_unassigned and exchange.method == "POST" and _ID not in exchange.request
+    return is_unassigned and exchange.method == "POST" and exchange.session_id is None
 
 
 define(
@@ -142,9 +142,9 @@ def session_header_missing(facts: Facts) -> Iterator[Claim]:
     exposed = "" if begin is None else begin.response.get("access-control-expose-headers", "").lower()
     expose = "let the server answer with Access-Control-Expose-Headers: Mcp-Session-Id (CORS)"
     for exchange, symptom in exchanges(facts, 400, 401, 403, 404):
-        if assigned_at is None or exchange.at < assigned_at or _ID in exchange.request:
+        if assigned_at is None or exchange.at < assigned_at or exchange.session_id is not None:
             continue
-        is_other = exchange.asked in ("initialize", "server/discover") or ".well-known" in exchange.path
+        is_other = exchange.asked in ("initialize", "server/discover") or exchange.is_for_metadata
         if is_other or exchange.method not in ("POST", "GET", "DELETE"):
             continue
         # A client that works without the id is refused for something else, such as an expired sign-in.
@@ -167,8 +167,12 @@ def session_header_missing(facts: Facts) -> Iterator[Claim]:
         )
         if is_hidden:
             title, next_step = f"{title}: {_unreadable_by(origin)}", expose
-        same = [each for other, each in exchanges(facts, exchange.status or 0) if _ID not in other.request]
-        lost = [each for each in exchanges(facts, 404) if _ID in each[0].request and each[0].at < exchange.at]
+        same = [each for other, each in exchanges(facts, exchange.status or 0) if other.session_id is None]
+        lost = [
+            each
+            for each in exchanges(facts, 404)
+            if each[0].session_id is not None and each[0].at < exchange.at
+        ]
         if lost and not is_hidden and not any(at > lost[0][0].at for at in facts.http.session_ids.values()):
             title = (
                 f"the server no longer knows the session (HTTP 404{clause(said(*lost[0]))}), and the client continued "
@@ -231,7 +235,7 @@ def _is_about_its_message(exchange: RefusedExchange, words: str) -> bool:
 
 def _is_unread_notification(facts: Facts, exchange: RefusedExchange, words: str) -> bool:
     """Return whether a notification was refused without a word in a session that requests still used after it."""
-    is_used = facts.http.accepted.get(exchange.request.get(_ID, ""), 0.0) > exchange.last_at
+    is_used = facts.http.accepted_at(exchange) > exchange.last_at
     return exchange.asked.startswith("notifications/") and not words and is_used
 
 
@@ -264,7 +268,7 @@ def replicas(facts: Facts) -> Iterator[Claim]:
     the session refuses it.
     """
     for exchange, symptom in exchanges(facts, 400, 404):
-        session_id, status, words = exchange.request.get(_ID), exchange.status, said(exchange, symptom)
+        session_id, status, words = exchange.session_id, exchange.status, said(exchange, symptom)
         if session_id is None or exchange.asked in ("initialize", ""):
             continue
         if _NOT_YET.search(words) and facts.client.methods["notifications/initialized"]:
@@ -326,7 +330,7 @@ def initialized_overtaken(facts: Facts) -> Iterator[Claim]:
         for exchange, symptom in exchanges(facts, 400, 404, 409, 422)
         if exchange.method == "POST"
         and _NOT_YET.search(said(exchange, symptom))
-        and facts.http.accepted.get(exchange.request.get(_ID, ""), 0.0) > exchange.at
+        and facts.http.accepted_at(exchange) > exchange.at
     ]
     failed = [
         each
@@ -418,7 +422,7 @@ def initialize_with_session(facts: Facts) -> Iterator[Claim]:
         (symptom, words)
         for exchange, symptom in begun
         if _AGAIN.search(words := said(exchange, symptom))
-        and (_ID in exchange.request or not facts.http.session_ids)
+        and (exchange.session_id is not None or not facts.http.session_ids)
     ]
     if facts.is_stdio and facts.answered[CLIENT, "initialize"]:
         failed = facts.failed(State.ERROR)
@@ -432,7 +436,8 @@ def initialize_with_session(facts: Facts) -> Iterator[Claim]:
     refused = [
         (exchange, words)
         for exchange, symptom in begun
-        if _ID in exchange.request and not _is_about_its_message(exchange, words := said(exchange, symptom))
+        if exchange.session_id is not None
+        and not _is_about_its_message(exchange, words := said(exchange, symptom))
     ]
     for exchange, _ in refused[:1]:
         same = [each for each in exchanges(facts) if each[0].status == exchange.status]
@@ -443,7 +448,7 @@ def initialize_with_session(facts: Facts) -> Iterator[Claim]:
         next_step = (
             "the client must send initialize without Mcp-Session-Id; the server could ignore the header there"
         )
-        symptoms = [each for other, each in same if _ID in other.request]
+        symptoms = [each for other, each in same if other.session_id is not None]
         yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=CLIENT)
 
 
@@ -493,7 +498,7 @@ define(
 
 def _is_lost(facts: Facts, exchange: RefusedExchange, symptom: Symptom) -> bool:
     """Return whether a server refused a request for its session id."""
-    if exchange.method == "DELETE" or _ID not in exchange.request or exchange.error:
+    if exchange.method == "DELETE" or exchange.session_id is None or exchange.error:
         return False
     words = said(exchange, symptom)
     if exchange.status == 404:
@@ -505,15 +510,15 @@ def _is_lost(facts: Facts, exchange: RefusedExchange, symptom: Symptom) -> bool:
 
 def _is_lost_as_token(facts: Facts, exchange: RefusedExchange, words: str) -> bool:
     """Return whether 401 answered to a session that had worked, and a new session needed no new sign-in."""
-    session_id, http = exchange.request.get(_ID, ""), facts.http
+    session_id, http = (exchange.session_id or ""), facts.http
     steps = [step.at for step in http.oauth if step.step == "token"]
-    is_refused = exchange.status == 401 and "authorization" in exchange.request
+    is_refused = exchange.status == 401 and exchange.has_token
     if not is_refused or not http.accepted_count[session_id] or _EXPIRED_ALONE.search(words):
         return False
     renewed_at = min((at for at in http.session_ids.values() if at > exchange.at), default=None)
     if renewed_at is None or http.accepted.get(session_id, 0.0) > exchange.at:
         return False
-    if "resource_metadata" in exchange.response.get("www-authenticate", "") and not steps:
+    if "resource_metadata" in exchange.challenge and not steps:
         return (
             False  # The authorization server may be at another host: a new token from there is not recorded.
         )
@@ -602,7 +607,7 @@ def session_lost(facts: Facts) -> Iterator[Claim]:
         return
     first, lost = refused[0][0], [symptom for _, symptom in refused]
     session_id, status = first.request[_ID], first.status
-    alike_refused = [each for each in facts.of(RefusedExchange) if each.request.get(_ID) == session_id]
+    alike_refused = [each for each in facts.of(RefusedExchange) if each.session_id == session_id]
     lost += [each for each in alike_refused if each not in lost and each.status == status]
     requests = [symptom for symptom in lost if isinstance(symptom, FailedRequest)]
     words = next((symptom.words for symptom in requests if symptom.words), first.words)

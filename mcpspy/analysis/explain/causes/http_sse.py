@@ -52,7 +52,7 @@ def sse_stream_ended(facts: Facts) -> Iterator[Claim]:
     ]
     for failed in facts.failed(*SILENT, State.REFUSED, State.ERROR):
         status = 0 if failed.refusal is None else failed.refusal.status or 0
-        until = failed.asked_at + failed.took + 0.1
+        until = failed.until + 0.1
         streams = [each for each in ended if each[0] <= failed.asked_at and each[1] <= until]
         is_answered = failed.answer_at is not None and status < 400
         if not streams or failed.side != CLIENT or is_answered or 300 <= status < 400:
@@ -174,11 +174,7 @@ def sse_transport(facts: Facts) -> Iterator[Claim]:
     """
     first_at = facts.client.first_at
     for refusal in (*facts.of(RefusedExchange), *facts.http.not_offered):
-        is_first = (
-            is_stream(refusal)
-            and ".well-known" not in refusal.path
-            and "mcp-session-id" not in refusal.request
-        )
+        is_first = is_stream(refusal) and not refusal.is_for_metadata and refusal.session_id is None
         is_first &= first_at is None or refusal.at < first_at
         # A client may try both, the old one first: then nothing is wrong.
         has_gone_on = first_at is not None and refusal.agent in facts.http.agents
@@ -210,7 +206,7 @@ def sse_endpoint_lost(facts: Facts) -> Iterator[Claim]:
     """The `endpoint` event has a path that lacks the prefix under which a proxy or a mount serves
     the server.
     """
-    upstream = urlsplit(facts.header.upstream or "")
+    upstream = facts.endpoint
     is_new = not any(method == "POST" and (status or 300) < 300 for method, status in facts.http.statuses)
     for note, place in endpoints(facts)[:1]:
         named = str(note.fields.get("data", ""))

@@ -335,9 +335,7 @@ def line_not_read(facts: Facts) -> Iterator[Claim]:
     waited = facts.client.closed_at - line.at
     if waited < REACTION:
         return
-    waiting = [
-        each for each in without_response(facts, CLIENT) if each.asked_at + max(each.took, 0.0) >= line.at
-    ]
+    waiting = [each for each in without_response(facts, CLIENT) if each.until >= line.at]
     about = f", probably the response to {waiting[0].about}," if waiting else ""
     title = (
         f"the client stopped reading in a line of more than {line.size:,} bytes{about} and kept the session open for "

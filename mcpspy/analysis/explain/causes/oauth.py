@@ -56,9 +56,9 @@ def new_token_refused(facts: Facts) -> Iterator[Claim]:
         refused_at = [exchange.at]
         refused_at += [step.at for step in steps_of(facts, "challenge") if step.fields.get("authorized")]
         since = [at - step.at for step in issued for at in refused_at if 0 <= at - step.at < 60.0]
-        if exchange.status != 401 or not since or "authorization" not in exchange.request or has_worked:
+        if exchange.status != 401 or not since or not exchange.has_token or has_worked:
             continue
-        words = challenge_words(exchange.response.get("www-authenticate", "")) or exchange.words
+        words = challenge_words(exchange.challenge) or exchange.words
         title = (
             f"the server refuses the token {min(since):.1f} s after it was issued: "
             f"{quote(words) or 'HTTP 401'}"
@@ -69,7 +69,7 @@ def new_token_refused(facts: Facts) -> Iterator[Claim]:
         )
         side = SERVER if has_resource else CLIENT
         is_page = exchange.media_type.startswith("text/html") and not ERROR_PAGE.search(words)
-        if is_page and "www-authenticate" not in exchange.response:
+        if is_page and not exchange.challenge:
             side = "proxy"
             title = (
                 f"something in front of the MCP server refuses the new token: its HTTP 401 has no WWW-Authenticate, "
@@ -106,7 +106,7 @@ def no_token_issued(facts: Facts) -> Iterator[Claim]:
         # Refusals that are alike are one symptom, at the time of the first: the last one is among the steps.
         challenges = [each for each in steps_of(facts, "challenge") if each.fields.get("authorized")]
         later += [each for each in challenges if each.at >= step.at]
-        went_on = [each for each, _ in exchanges(facts) if "authorization" in each.request]
+        went_on = [each for each, _ in exchanges(facts) if each.has_token]
         is_used = any(max(each.at, each.last_at) >= step.at for each in went_on)
         if step.status != 200 or later or not refused or is_used:
             continue
@@ -689,8 +689,8 @@ define(
         r".*\b(?:server_error|invalid_token|token|jwt|unauthorized)\b",
         if_refused=lambda facts, exchange: (
             facts.http.token_accepted_at is not None
-            and "authorization" in exchange.request
-            and facts.http.accepted.get(exchange.request.get("mcp-session-id", ""), 0.0) <= exchange.last_at
+            and exchange.has_token
+            and facts.http.accepted_at(exchange) <= exchange.last_at
         ),
         is_together=True,
         negative=(

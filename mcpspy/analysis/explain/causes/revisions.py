@@ -298,7 +298,7 @@ def version_mismatch(facts: Facts) -> Iterator[Claim]:
             facts.answered[CLIENT, method] for method in ("tools/list", "tools/call", "resources/list")
         )
         yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=SERVER, is_observation=goes_on)
-    has_worked = facts.answered[CLIENT, "tools/list"] or facts.answered[CLIENT, "tools/call"]
+    has_worked = facts.has_worked
     closed_at = facts.client.closed_at
     has_left_before = closed_at is not None and (facts.server.last_at or 0.0) >= closed_at
     # A client that cannot read the result leaves for its form, whatever its revision: `client-left`.

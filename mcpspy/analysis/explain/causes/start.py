@@ -60,14 +60,14 @@ def _before_answer(facts: Facts) -> Iterator[tuple[ServerEnd, list[Symptom]]]:
 
 def _is_runner_alone(facts: Facts) -> bool:
     """Return whether the command is one that starts others, and its arguments name none."""
-    command = facts.header.command or []
+    command = facts.command
     names = [word for word in command[1:] if not word.startswith("-")]
     return bool(command) and _RUNNERS.search(command[0]) is not None and not names
 
 
 def _is_detached(facts: Facts) -> bool:
     """Return whether the command starts a container in the background (docker run: -d, --detach)."""
-    command = facts.header.command or []
+    command = facts.command
     if not command or _ENGINE.search(command[0]) is None or "run" not in command:
         return False
     return any(_DETACHES.fullmatch(word) for word in command[command.index("run") + 1 :])
@@ -75,7 +75,7 @@ def _is_detached(facts: Facts) -> bool:
 
 def _is_container_without_stdin(facts: Facts) -> bool:
     """Return whether the command runs a container whose stdin is not kept open (docker run: -i, --interactive)."""
-    command = facts.header.command or []
+    command = facts.command
     is_run = bool(command) and _ENGINE.search(command[0]) is not None and "run" in command
     return is_run and not any(_KEEPS_STDIN.fullmatch(word) for word in command[1:])
 
@@ -121,7 +121,7 @@ def command_not_found(facts: Facts) -> Iterator[Claim]:
         is_said = not end.error and not _is_runner_alone(facts) and (lines or end.code == NOT_FOUND)
         if not is_missing and not is_said:
             continue
-        command = (facts.header.command or ["the command"])[0]
+        command = facts.program or "the command"
         name, _, arguments = command.partition(" ")
         side = "configuration"
         if arguments and is_missing:
@@ -232,7 +232,7 @@ _DOWNLOADS = re.compile(
 )
 def command_not_executable(facts: Facts) -> Iterator[Claim]:
     """The file has no permission to execute, is a folder, or is built for another system."""
-    command = quote((facts.header.command or ["the command"])[0])
+    command = quote(facts.program or "the command")
     for end, symptoms in _before_answer(facts):
         is_silent = not end.error and end.named is None
         if _FORBIDDEN.search(end.error) or (is_silent and end.code == NOT_EXECUTABLE):
@@ -262,10 +262,7 @@ def command_incomplete(facts: Facts) -> Iterator[Claim]:
     """
     for end, symptoms in _before_answer(facts):
         if not end.error and _is_runner_alone(facts):
-            title = (
-                f"the command is {quote(' '.join(facts.header.command or ()))!r} alone: it names no "
-                f"server to start"
-            )
+            title = f"the command is {quote(' '.join(facts.command))!r} alone: it names no server to start"
             next_step = 'add the name of the package, image or file to "args" in the host\'s configuration'
             lines = [line.evidence for line in facts.first_stderr[:2]]
             side = "configuration"
@@ -295,12 +292,12 @@ def arguments_joined(facts: Facts) -> Iterator[Claim]:
     """Hosts start servers without a shell, so nothing divides an argument at its blanks: the program looks for a file
     whose name begins with a blank, or for an option with this whole name.
     """
-    joined = [word for word in (facts.header.command or [])[1:] if _JOINED.search(word)]
+    joined = [word for word in facts.command[1:] if _JOINED.search(word)]
     printed = " ".join(line.text for line in facts.first_stderr)
     if not _ABOUT_ARGUMENTS.search(printed) or _MODULE.search(printed):
         return
     # Commands and code as text are one argument: sh -c, python -c, docker run … sh -c.
-    for end, symptoms in _before_answer(facts) if joined and "-c" not in (facts.header.command or []) else ():
+    for end, symptoms in _before_answer(facts) if joined and "-c" not in facts.command else ():
         option, _, value = joined[0].partition(" ")
         title = f"the argument {quote(joined[0], 80)!r} holds an option and its value, and a host divides no arguments"
         title += clause(end.named.text if end.named else "")
@@ -343,7 +340,7 @@ def placeholder_not_replaced(facts: Facts) -> Iterator[Claim]:
             "starts: this host does not replace the placeholder"
         )
         lines, side = [evidence(place, f"a placeholder: {shown}")], "configuration"
-        homes = [word for word in facts.header.command or () if word.startswith("~")]
+        homes = [word for word in facts.command if word.startswith("~")]
         if homes and not note_.fields.get("variables"):
             # Some hosts replace it, some do not.
             title = f"the path {quote(homes[0], 80)!r} begins with ~, which neither the host nor the program replaced{quoted}"
@@ -383,7 +380,7 @@ _PATH = re.compile(r"(?:^|[=,])(?:/(?![A-Za-z]?$)|~|\.{1,2}[/\\]|[A-Za-z]:[/\\]|
 
 def _paths(facts: Facts) -> list[str]:
     """Return the arguments of the command that are paths, without the program that an interpreter runs."""
-    command = facts.header.command or []
+    command = facts.command
     words = [word for word in command[1:] if _PATH.search(word)]
     program = next((word for word in command[1:] if not word.startswith("-")), None)
     is_program = bool(command) and _INTERPRETERS.search(command[0]) is not None
@@ -512,7 +509,7 @@ def _advice(named: NamedError) -> str:
 
 def _is_named_by_command(facts: Facts, found: re.Match[str] | None) -> bool:
     """Return whether the command names the file of an error."""
-    command = facts.header.command or []
+    command = facts.command
     return found is not None and any(word.strip("./\\") in found[1] for word in command[1:] if len(word) > 2)
 
 
@@ -662,9 +659,8 @@ def start_slow(facts: Facts) -> Iterator[Claim]:
     for failed in facts.failed():
         is_late = failed.answer_at is not None and failed.gave_up_at is not None
         is_begin = failed.is_handshake and failed.side == CLIENT and failed.refusal is None
-        gave_up_at = failed.asked_at + failed.took
         is_installing = (
-            bool(lines) and gave_up_at - lines[-1].at < QUIET_SECONDS and not _has_begun(facts, lines[-1])
+            bool(lines) and failed.until - lines[-1].at < QUIET_SECONDS and not _has_begun(facts, lines[-1])
         )
         is_installing |= (
             bool(lines) and not _IS_DONE.search(lines[-1].text) and not _has_begun(facts, lines[-1])

@@ -286,7 +286,7 @@ def get_accept(facts: Facts) -> Iterator[Claim]:
         f"the client sent GET with Accept: {accept}, and {who_refused(refused[0])} refused it with HTTP 406"
     )
     title += clause(refused[0].words)
-    asked = [each for each in gets if ".well-known" in each.path]
+    asked = [each for each in gets if each.is_for_metadata]
     title += "; then it looked for a sign-in, which no one had asked it for" if asked else ""
     next_step = "let the client send Accept: text/event-stream with GET, and Accept: application/json, text/event-stream with POST"
     claim = Claim(title=title, next_step=next_step, symptoms=[*refused, *asked], side=CLIENT)
@@ -314,9 +314,9 @@ def get_storm(facts: Facts) -> Iterator[Claim]:
     makes clients ask again.
     """
     yield from _ends_at_once(facts)
-    works = bool(facts.answered[CLIENT, "tools/list"] or facts.answered[CLIENT, "tools/call"])
+    works = facts.has_worked
     for refusal in facts.of(RefusedExchange):
-        if refusal.method not in ("GET", "HEAD") or ".well-known" in refusal.path:
+        if refusal.method not in ("GET", "HEAD") or refusal.is_for_metadata:
             continue
         if not is_stream(refusal):
             title = f"a {refusal.method} that does not ask for events (a browser, a probe) got HTTP {refusal.status}"

@@ -128,11 +128,10 @@ def _has_hung_up(failed: FailedRequest) -> bool:
 
 def _gave_up_progress(facts: Facts, failed: FailedRequest) -> Claim | None:
     """Return a claim of a call whose connection the client closed although the server reported progress; else None."""
-    until = failed.asked_at + failed.took
     unknown = [
         violation
         for violation in facts.violations("LIFE303", side=SERVER)
-        if any(failed.asked_at <= finding.at <= until for finding in violation.findings)
+        if any(failed.asked_at <= finding.at <= failed.until for finding in violation.findings)
     ]
     if not _has_hung_up(failed) or not (failed.progress or unknown):
         return None

@@ -57,12 +57,11 @@ def client_did_not_respond(facts: Facts) -> Iterator[Claim]:
             yield _asked_after_close(facts, asking)
             continue
         held = [failed for failed in without_response(facts, CLIENT) if failed.about in asking.waiting]
-        held = [each for each in held if each.asked_at <= asking.asked_at <= each.asked_at + each.took]
-        given_up_at = asking.asked_at + asking.took
+        held = [each for each in held if each.asked_at <= asking.asked_at <= each.until]
         held += [
             each
             for each in held_up(facts, asking)
-            if GAVE_UP.search(each.words) and 0 <= each.asked_at + each.took - given_up_at < PATIENCE
+            if GAVE_UP.search(each.words) and 0 <= each.until - asking.until < PATIENCE
         ]
         until = f" for {asking.waited}" if asking.took > 0 else ""
         calls = f", and held up {', '.join(dict.fromkeys(asking.waiting))}" if asking.waiting else ""
@@ -344,7 +343,7 @@ def nothing_on_stdout(facts: Facts) -> Iterator[Claim]:
     elif error := named_error(printed, certain=True):
         title += f"; on stderr: {quote(error.text)}"
         next_step, lines = error.next_step, [error.evidence]
-    elif starting and asking.asked_at + asking.took - printed[-1].at < QUIET_SECONDS:
+    elif starting and asking.until - printed[-1].at < QUIET_SECONDS:
         title = (
             f"the {asking.side} gave up {asking.method} after {asking.waited}, while the server was "
             f"still starting: {quote(starting[-1].text, 100)}"
@@ -363,7 +362,7 @@ _OVER_HTTP = re.compile(r"(?i)sse|http|https|streamable[-_]?http|ws|websocket")
 
 def _other_transport(facts: Facts) -> str:
     """Return the arguments of the command that choose a transport over HTTP; empty if there are none."""
-    words = (facts.header.command or [])[1:]
+    words = facts.command[1:]
     for number, word in enumerate(words):
         found = _TRANSPORT.fullmatch(word)
         if found is None:
@@ -388,7 +387,7 @@ def _unread(
     lines = [evidence(place, "bytes are unread in the server's stdin")]
     ran = [line for line in printed if not _FETCHES.search(line.text)]
     started = [line for line in printed if _STARTED.search(line.text)]
-    runner = _INSTALLS.search((facts.header.command or [""])[0])
+    runner = _INSTALLS.search(facts.program)
     if runner and not ran:
         title += f": {runner[1]} had not started the server yet ({count} bytes of its stdin are unread)"
         next_step = (
