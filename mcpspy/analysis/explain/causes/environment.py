@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from mcpspy.analysis.explain.causes.definition import advised
+from mcpspy.analysis.explain.causes.definition import Trouble, advised
 from mcpspy.analysis.explain.causes.examples import (
     call,
     done,
@@ -20,7 +20,8 @@ from mcpspy.analysis.explain.causes.examples import (
     session,
     stderr,
 )
-from mcpspy.analysis.explain.causes.troubles import OF_CACHE, TROUBLES, Trouble, trouble_of
+from mcpspy.analysis.explain.causes.start_troubles import OF_CACHE
+from mcpspy.analysis.explain.causes.troubles import TROUBLES, trouble_of
 from mcpspy.analysis.explain.claims import Claim, Explain, Level, cause
 from mcpspy.analysis.explain.evidence import BUG, EvidenceLine, NamedError, named_error, quote, quote_error
 from mcpspy.analysis.explain.facts import Facts

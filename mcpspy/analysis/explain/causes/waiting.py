@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from mcpspy.analysis.explain.causes import examples as ex
-from mcpspy.analysis.explain.causes.framing import LISTENS
+from mcpspy.analysis.explain.causes.noise import LISTENS
 from mcpspy.analysis.explain.causes.requests import SHORT_WAIT, held_up, without_response
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import (
