@@ -43,9 +43,7 @@ def _unshown(facts: Facts) -> list[tuple[str, str, EvidenceLine]]:
 
 
 def _observed(title: str, next_step: str, line: EvidenceLine, side: str) -> Claim:
-    return Claim(
-        title=title, next_step=next_step, symptoms=[], evidence=[line], side=side, is_observation=True
-    )
+    return Claim(title, next_step, [], evidence=[line], side=side, is_observation=True)
 
 
 @cause(

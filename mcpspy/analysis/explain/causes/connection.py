@@ -97,7 +97,7 @@ def no_client(facts: Facts) -> Iterator[Claim]:
         "in front of it, such as a gateway, runs and reaches this URL"
     )
     lines = [evidence(facts.exit_place, "mcpspy ended")]
-    yield Claim(title=title, next_step=next_step, symptoms=[], evidence=lines, side="configuration")
+    yield Claim(title, next_step, [], evidence=lines, side="configuration")
 
 
 @cause(
@@ -153,7 +153,7 @@ def upstream_unreachable(facts: Facts) -> Iterator[Claim]:
                 "Mcp-Session-Id); its log has the error"
             )
     symptoms = [symptom for _, symptom in found]
-    yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=side)
+    yield Claim(title, next_step, symptoms, side=side)
 
 
 @cause(
@@ -161,10 +161,7 @@ def upstream_unreachable(facts: Facts) -> Iterator[Claim]:
     "the client left after a refusal that the specification allows",
     Level.EXACT,
     positive=ex.session("@ http", ex.http("GET", 405), ex.http("GET", 405, 51)),
-    negative=(
-        ex.session("@ http", ex.http("GET", 405)),
-        ex.session("@ http", ex.http("GET", 504)),
-    ),
+    negative=(ex.session("@ http", ex.http("GET", 405)), ex.session("@ http", ex.http("GET", 504))),
 )
 def optional_refusal_fatal(facts: Facts) -> Iterator[Claim]:
     """A server that sends nothing on its own answers GET with 405, and one that does not let
@@ -201,7 +198,7 @@ def optional_refusal_fatal(facts: Facts) -> Iterator[Claim]:
                 next_step = "the client must send the session id with each request, also when it opens the stream again"
         title = f"the client did not continue after its GET for a stream got HTTP {refused.status}{why}"
         lines = [evidence(refused.place, refused.line)]
-        yield Claim(title=title, next_step=next_step, symptoms=[left, *others], evidence=lines, side=side)
+        yield Claim(title, next_step, [left, *others], evidence=lines, side=side)
 
 
 @cause(
@@ -231,9 +228,7 @@ def encoding_not_asked_for(facts: Facts) -> Iterator[Claim]:
         f"Accept-Encoding has it (Vary: Accept-Encoding)"
     )
     lines = [evidence(encoded.place, f"{encoded.line}, Content-Encoding: {coding}")]
-    claim = Claim(title=title, next_step=next_step, symptoms=[*left], evidence=lines, side=SERVER)
-    claim.is_observation = not left
-    yield claim
+    yield Claim(title, next_step, [*left], evidence=lines, side=SERVER, is_observation=not left)
 
 
 @cause(
@@ -279,7 +274,7 @@ def body_not_sent(facts: Facts) -> Iterator[Claim]:
         )
         lines = [evidence(exchange.place, f"{exchange.line}{announced}")]
         side = "proxy" if size not in ("", "0") else SERVER
-        yield Claim(title=title, next_step=next_step, symptoms=[failed], evidence=lines, side=side)
+        yield Claim(title, next_step, [failed], evidence=lines, side=side)
 
 
 IDLE_SECONDS = 4.0
@@ -331,7 +326,7 @@ def stream_cut(facts: Facts) -> Iterator[Claim]:
             # Limits of proxies are round numbers; a server that ends the stream by itself does so at any time.
             is_round = abs(silent - 10 * round(silent / 10)) < 1.0
             side = "proxy" if is_round or via else ""
-        yield Claim(title=title, next_step=next_step, symptoms=[failed], side=side)
+        yield Claim(title, next_step, [failed], side=side)
 
 
 @cause(
@@ -364,7 +359,7 @@ def response_incomplete(facts: Facts) -> Iterator[Claim]:
         level = Level.EXACT if is_event else None
         is_open = not is_event and failed.refusal is not None and failed.refusal.hung_up == SERVER
         side = "" if is_open else SERVER
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=side, level=level)
+        yield Claim(title, next_step, symptoms, side=side, level=level)
 
 
 _PROGRESS = ex.notified("<", "notifications/progress", progressToken=1, progress=1)
@@ -402,9 +397,7 @@ def stream_held_back(facts: Facts) -> Iterator[Claim]:
             "X-Accel-Buffering: no), and let it flush after each event"
         )
         lines = [facts.held_back]
-        yield Claim(
-            title=title, next_step=next_step, symptoms=[*asked, *failed], evidence=lines, side="proxy"
-        )
+        yield Claim(title, next_step, [*asked, *failed], evidence=lines, side="proxy")
         return
     got = f"; {failed[0].about} got no byte in {failed[0].waited}" if failed else ""
     title = (
@@ -413,6 +406,4 @@ def stream_held_back(facts: Facts) -> Iterator[Claim]:
     )
     next_step = "switch buffering off there (nginx: proxy_buffering off; the server: X-Accel-Buffering: no)"
     lines = [facts.held_back]
-    claim = Claim(title=title, next_step=next_step, symptoms=[*failed], evidence=lines, side="proxy")
-    claim.is_observation = not failed
-    yield claim
+    yield Claim(title, next_step, [*failed], evidence=lines, side="proxy", is_observation=not failed)

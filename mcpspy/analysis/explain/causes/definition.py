@@ -87,7 +87,7 @@ class FailureRow(NamedTuple):
             title = self.title.format(**shown(facts, symptom, exchange, words))
             step = advised(self.next_step, words)
             side = self.side if isinstance(self.side, str) else self.side(facts, exchange)
-            claim = Claim(title=title, next_step=step, symptoms=symptoms, side=side)
+            claim = Claim(title, step, symptoms, side=side)
             claim.is_observation = self.is_observation or (exchange is not None and is_overcome(symptoms))
             claim.symptoms = [*symptoms, *facts.violations(*self.rules.split())]
             yield claim

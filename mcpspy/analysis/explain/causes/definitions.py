@@ -237,9 +237,7 @@ for _row in _TABLE:
 
 def _listed(title: str, next_step: str, line: EvidenceLine, side: str, *, is_observation: bool) -> Claim:
     """Return a claim of no failure, only of a line."""
-    claim = Claim(title=title, next_step=next_step, symptoms=[], evidence=[line], side=side)
-    claim.is_observation = is_observation
-    return claim
+    return Claim(title, next_step, [], evidence=[line], side=side, is_observation=is_observation)
 
 
 @cause(
@@ -283,7 +281,7 @@ def name_refused(facts: Facts) -> Iterator[Claim]:
             f"models refuse (other characters than letters, digits, _ and -), and no tool was called"
         )
         next_step = "the host should replace these characters; in the server, use _ in place of the dot"
-        yield Claim(title=title, next_step=next_step, symptoms=[], side=CLIENT, is_observation=True)
+        yield Claim(title, next_step, [], side=CLIENT, is_observation=True)
 
 
 @cause(

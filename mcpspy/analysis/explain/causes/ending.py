@@ -54,7 +54,7 @@ def client_gone_first(facts: Facts) -> Iterator[Claim]:
         next_step = "look into the client's log why it left; the server may handle a closed pipe quietly"
         symptoms = [end, *end.during]
         lines = [evidence(place, "the client closed its end")]
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=CLIENT)
+        yield Claim(title, next_step, symptoms, evidence=lines, side=CLIENT)
 
 
 IDLE_SECONDS = 10.0
@@ -122,7 +122,7 @@ def crash(facts: Facts) -> Iterator[Claim]:
             title += f"; its last line on stderr: {quote(printed[0].text, 100)}"
         symptoms = [end, *end.during, *facts.violations("LIFE401", "LIFE403", "LIFE404")]
         lines = [] if end.named is None else [end.named.evidence]
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=side)
+        yield Claim(title, next_step, symptoms, evidence=lines, side=side)
 
 
 _STOPPED = re.compile(
@@ -165,7 +165,7 @@ def _cut_off(facts: Facts, end: ServerEnd) -> Claim:
     symptoms = [end, *end.during, *facts.violations("LIFE401", "LIFE403", "LIFE404")]
     side = SERVER if waited >= LONG_WAIT else ""
     lines = [evidence(facts.client.closed_place, "the client closed stdin")]
-    return Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=side)
+    return Claim(title, next_step, symptoms, evidence=lines, side=side)
 
 
 def _killed_by(end: ServerEnd) -> str:

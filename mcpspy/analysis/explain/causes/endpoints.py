@@ -74,7 +74,7 @@ def endpoint_gone(facts: Facts) -> Iterator[Claim]:
             "look whether the server was restarted at this time: a proxy in front of it that has no route meanwhile "
             "should answer 503 with Retry-After; clients take a 404 for a lost session"
         )
-        yield overcome(Claim(title=title, next_step=next_step, symptoms=alike(facts, exchange), side="proxy"))
+        yield overcome(Claim(title, next_step, alike(facts, exchange), side="proxy"))
         break
 
 
@@ -97,7 +97,7 @@ def _posted_without_query(facts: Facts) -> Iterator[Claim]:
             "let the client post to the whole address of the event endpoint, with its query; look whether a proxy between client "
             "and mcpspy drops it"
         )
-        yield Claim(title=title, next_step=next_step, symptoms=alike(facts, exchange), side=CLIENT)
+        yield Claim(title, next_step, alike(facts, exchange), side=CLIENT)
         break
 
 
@@ -159,7 +159,7 @@ def posted_elsewhere(facts: Facts) -> Iterator[Claim]:
                 )
         same = [each for other, each in exchanges(facts, 404, 405, 410) if other.path == exchange.path]
         symptoms = [*same, *facts.violations("HTTP307")]
-        yield overcome(Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=side))
+        yield overcome(Claim(title, next_step, symptoms, evidence=lines, side=side))
         break
 
 
@@ -239,7 +239,7 @@ def wrong_endpoint(facts: Facts) -> Iterator[Claim]:
                 "compare the host name of the URL with the one that it shows: no path of this address would answer"
             )
         symptoms = [*alike(facts, exchange), *facts.violations("HTTP307")]
-        claim = overcome(Claim(title=title, next_step=next_step, symptoms=symptoms, side=side))
+        claim = overcome(Claim(title, next_step, symptoms, side=side))
         if any(note.at > exchange.at for note, _ in endpoints(facts)):
             # A client that tries Streamable HTTP first (2025-11-25, Transports: backwards compatibility).
             claim.title += ", and the client then used the old HTTP+SSE transport, as it should"
@@ -296,7 +296,7 @@ def page_in_place(facts: Facts) -> Iterator[Claim]:
             f"{exchange.status}): {quote(exchange.words)}"
         )
         symptoms = [symptom, *facts.of(ClientLeft), *facts.violations("HTTP303")]
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=side)
+        yield Claim(title, next_step, symptoms, side=side)
 
 
 @cause(
@@ -323,7 +323,7 @@ def notification_body(facts: Facts) -> Iterator[Claim]:
                     "let the client ignore the body and the type of a 202, whose status is enough; the server should "
                     "send none (2025-11-25, Transports)"
                 )
-            yield Claim(title=title, next_step=next_step, symptoms=[violation, *left], side=side)
+            yield Claim(title, next_step, [violation, *left], side=side)
 
 
 define(
@@ -459,4 +459,4 @@ def http_refused(facts: Facts) -> Iterator[Claim]:
     for refusal in facts.of(RefusedExchange):
         title = f"{refusal.line}{clause(refusal.error or refusal.words)}"
         next_step = "look into the log of the server, or of the proxy in front of it, at this time"
-        yield Claim(title=title, next_step=next_step, symptoms=[refusal])
+        yield Claim(title, next_step, [refusal])

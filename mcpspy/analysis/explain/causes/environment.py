@@ -161,7 +161,7 @@ def _explains(trouble: Trouble) -> Explain:
                     "the service refused with 403: look whether this key has the permission (scope, plan, region), and "
                     "whether the service lets programs in at all"
                 )
-            claim = Claim(title=title, next_step=step, symptoms=symptoms, evidence=lines, side=side)
+            claim = Claim(title, step, symptoms, evidence=lines, side=side)
             claim.level = Level.EXACT if is_end else Level.SPECIFIC
             yield claim
 

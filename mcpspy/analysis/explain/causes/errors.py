@@ -98,12 +98,12 @@ def capability_missing(facts: Facts) -> Iterator[Claim]:
             )
             symptoms = [failed, *held_up(facts, failed), *facts.violations(*rules, side=who)]
             level = Level.EXACT if failed.findings else None
-            yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=who, level=level)
+            yield Claim(title, next_step, symptoms, side=who, level=level)
     for violation in facts.violations("MOD305"):
         title = quote(violation.findings[0].message)
         next_step = "let the server ask only for what the client declared in its request"
         waiting = [violation, *facts.failed(State.NOT_CONTINUED)]
-        yield Claim(title=title, next_step=next_step, symptoms=waiting, side=SERVER)
+        yield Claim(title, next_step, waiting, side=SERVER)
 
 
 def _wants_task(facts: Facts, failed: FailedRequest) -> bool:
@@ -178,7 +178,7 @@ def task_not_finished(facts: Facts) -> Iterator[Claim]:
                 "it or declared the extension"
             )
         side = "" if has_asked else CLIENT
-        yield Claim(title=title, next_step=next_step, symptoms=[failed], side=side)
+        yield Claim(title, next_step, [failed], side=side)
 
 
 define(
@@ -217,7 +217,7 @@ def mcpspy_rule(facts: Facts) -> Iterator[Claim]:
         if failed.effects:
             title = f"mcpspy acted on {failed.about}: {quote('; '.join(dict.fromkeys(failed.effects)))}"
             next_step = "remove --rule, --rules, --script and --call-timeout, and try again"
-            yield Claim(title=title, next_step=next_step, symptoms=[failed], side="mcpspy")
+            yield Claim(title, next_step, [failed], side="mcpspy")
 
 
 def _is_chunked(failed: FailedRequest) -> bool:
@@ -275,7 +275,7 @@ def request_not_understood(facts: Facts) -> Iterator[Claim]:
             title = f"the {failed.side} sent {failed.about} with params that are not an object{clause(words)}"
             next_step = f"let the {failed.side} leave params out, or send {{}} in place of [] or null"
             symptoms = [failed, *facts.violations("ENV107", side=failed.side)]
-            yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=failed.side)
+            yield Claim(title, next_step, symptoms, side=failed.side)
         elif has_form and failed.code != -32601 and _is_about_form(words) and failed.state in _REFUSED:
             title = f"the {receiver} cannot read {failed.about}, which is a valid request{clause(words)}"
             next_step = (
@@ -289,7 +289,7 @@ def request_not_understood(facts: Facts) -> Iterator[Claim]:
                     f"let the {receiver} read bodies with Transfer-Encoding: chunked (RFC 9112, 7.1), or the client "
                     f"send Content-Length; compare with mcpspy send, which sends it"
                 )
-            yield Claim(title=title, next_step=next_step, symptoms=[failed], side=receiver, level=level)
+            yield Claim(title, next_step, [failed], side=receiver, level=level)
 
 
 _VALUES = re.compile(
@@ -352,4 +352,4 @@ def request_failed(facts: Facts) -> Iterator[Claim]:
         is_open |= failed.method == "tools/call" and _OF_CALLER.search(words) is not None
         is_valid &= has_fixed_form(failed.method) or not is_open
         side = receiver if failed.code == INTERNAL_ERROR or BUG.search(words) or is_valid else ""
-        yield Claim(title=title, next_step=next_step, symptoms=[failed], evidence=lines, side=side)
+        yield Claim(title, next_step, [failed], evidence=lines, side=side)

@@ -169,7 +169,7 @@ def _lost_behind(facts: Facts) -> Iterator[Claim]:
         # A server that misses a header has not removed it; one that misreads its value does so itself.
         side = "proxy" if who != "the server" or re.search(_MISSING, words, re.IGNORECASE) else SERVER
         side = "" if is_of_scheme else side  # A value of another form has no token, either.
-        claim = Claim(title=title, next_step=next_step, symptoms=same, side=side)
+        claim = Claim(title, next_step, same, side=side)
         claim.is_observation = is_overcome(same)
         if exchange.status == 401 and not claim.is_observation:
             claim.symptoms += sign_in_claim(facts, title, next_step).symptoms
@@ -273,7 +273,7 @@ def header_dropped(facts: Facts) -> Iterator[Claim]:
                     "params._meta, method and name are those of the body (2026-07-28, Transports)"
                 )
         symptoms, is_over = [failed, *missing], failed.succeeded_at is not None
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=side, is_observation=is_over)
+        yield Claim(title, next_step, symptoms, side=side, is_observation=is_over)
 
 
 def _has_other_revision(facts: Facts, failed: FailedRequest, name: str) -> bool:
@@ -350,7 +350,7 @@ def header_twice(facts: Facts) -> Iterator[Claim]:
             f"copies the headers of the server and adds its own"
         )
         lines = [evidence(exchange.place, f"{exchange.line}, {_shown(name)}: {value}")]
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side="proxy")
+        yield Claim(title, next_step, symptoms, evidence=lines, side="proxy")
         break
 
 

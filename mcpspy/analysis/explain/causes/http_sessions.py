@@ -7,13 +7,7 @@ from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.definition import FailureRow, define
-from mcpspy.analysis.explain.causes.exchanges import (
-    about,
-    exchanges,
-    said,
-    side_of,
-    who_refused,
-)
+from mcpspy.analysis.explain.causes.exchanges import about, exchanges, said, side_of, who_refused
 from mcpspy.analysis.explain.causes.http_sse import endpoints, lost_query
 from mcpspy.analysis.explain.causes.session_words import (
     SESSION_ID,
@@ -157,7 +151,7 @@ def session_header_missing(facts: Facts) -> Iterator[Claim]:
             )
             same += [each for _, each in lost]
         symptoms, side = [*same, *facts.violations("HTTP202")], SERVER if is_hidden else CLIENT
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=side)
+        yield Claim(title, next_step, symptoms, side=side)
         return
     # Without the id, each request begins another session in some servers, in which nothing is initialized.
     lacking = facts.violations("HTTP202")
@@ -186,7 +180,7 @@ def session_header_missing(facts: Facts) -> Iterator[Claim]:
     if origin and SESSION_ID not in exposed:
         title, next_step, side = f"{title}: {_unreadable_by(origin)}", expose, SERVER
     symptoms = [*errors, *lacking, *facts.of(ClientLeft)]
-    yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=side)
+    yield Claim(title, next_step, symptoms, side=side)
 
 
 @cause(
@@ -252,7 +246,7 @@ def replicas(facts: Facts) -> Iterator[Claim]:
                 + next_step
             )
             side = side_of(exchange) if who_refused(exchange) != "the server" else ""
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=side, level=level)
+        yield Claim(title, next_step, symptoms, side=side, level=level)
         break
     yield from _unknown_to_its_stream(facts)
 
@@ -304,7 +298,7 @@ def initialized_overtaken(facts: Facts) -> Iterator[Claim]:
     )
     # Two answers, of which one is to the notification.
     symptoms += [*facts.violations("ENV205", side=SERVER), *facts.of(ClientLeft)]
-    yield Claim(title=title, next_step=next_step, symptoms=symptoms, side="")
+    yield Claim(title, next_step, symptoms, side="")
 
 
 def _unknown_to_its_stream(facts: Facts) -> Iterator[Claim]:
@@ -327,7 +321,7 @@ def _unknown_to_its_stream(facts: Facts) -> Iterator[Claim]:
         )
         symptoms = [each for other, each in exchanges(facts) if other.status == exchange.status]
         # A balancer that distributes, or workers of one server: the recording does not tell.
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side="")
+        yield Claim(title, next_step, symptoms, side="")
         break
 
 
@@ -381,7 +375,7 @@ def initialize_with_session(facts: Facts) -> Iterator[Claim]:
         title = f"the client sent initialize again in a session that was initialized: {quote(again[0][1])}"
         next_step = "the client must send initialize once, and then notifications/initialized"
         symptoms = [*(each for each, _ in again), *facts.violations("LIFE105", "LIFE114")]
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=CLIENT)
+        yield Claim(title, next_step, symptoms, side=CLIENT)
         return
     refused = [
         (exchange, words)
@@ -399,4 +393,4 @@ def initialize_with_session(facts: Facts) -> Iterator[Claim]:
             "the client must send initialize without Mcp-Session-Id; the server could ignore the header there"
         )
         symptoms = [each for other, each in same if other.session_id is not None]
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=CLIENT)
+        yield Claim(title, next_step, symptoms, side=CLIENT)

@@ -7,13 +7,7 @@ from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.definition import FailureRow, define
-from mcpspy.analysis.explain.causes.exchanges import (
-    about,
-    exchanges,
-    is_overcome,
-    said,
-    says_nothing,
-)
+from mcpspy.analysis.explain.causes.exchanges import about, exchanges, is_overcome, said, says_nothing
 from mcpspy.analysis.explain.causes.requests import LONG_WAIT, without_response
 from mcpspy.analysis.explain.causes.session_words import (
     OTHER_THING,
@@ -160,7 +154,7 @@ def session_lost_as_token(facts: Facts) -> Iterator[Claim]:
         "let the server answer 404 for a session that it does not know: clients then send initialize again, and do not "
         "sign in again; keep sessions over restarts"
     )
-    yield Claim(title=title, next_step=next_step, symptoms=[each for _, each in found], side=SERVER)
+    yield Claim(title, next_step, [each for _, each in found], side=SERVER)
 
 
 @cause(
@@ -227,7 +221,7 @@ def session_lost(facts: Facts) -> Iterator[Claim]:
     next_step = "the client began a new session, as it should" if is_renewed else next_step
     symptoms = lost if is_renewed else [*lost, *facts.violations("HTTP205")]
     side = "" if is_renewed else CLIENT if status == 404 or is_ended else SERVER
-    claim = Claim(title=title, next_step=next_step, symptoms=symptoms, side=side, is_observation=is_renewed)
+    claim = Claim(title, next_step, symptoms, side=side, is_observation=is_renewed)
     if is_ended:
         claim.evidence, claim.level = [evidence(place, "DELETE of the session by the client")], Level.EXACT
     yield claim
@@ -270,7 +264,7 @@ def one_session_only(facts: Facts) -> Iterator[Claim]:
                 "Mcp-Session-Id), and end sessions that are over"
             )
             level = Level.EXACT if says_so else Level.SPECIFIC
-            yield Claim(title=title, next_step=next_step, symptoms=[failed], side=SERVER, level=level)
+            yield Claim(title, next_step, [failed], side=SERVER, level=level)
     yield from _taken_over(facts)
 
 
@@ -303,4 +297,4 @@ def _taken_over(facts: Facts) -> Iterator[Claim]:
     )
     symptoms: list[Symptom] = [failed for failed, _ in silent]
     lines = [evidence(place, "another session begins")]
-    yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=SERVER)
+    yield Claim(title, next_step, symptoms, evidence=lines, side=SERVER)

@@ -202,9 +202,7 @@ def event_no_message(facts: Facts) -> Iterator[Claim]:
             symptoms += [each for each in facts.failed(State.UNANSWERED, State.CANCELLED) if not each.effects]
         symptoms += facts.violations("ENV101", "ENV102", side=SERVER)
         shown = [evidence(each.place, f"data: {text_of(each)}") for each in lines[:3]]
-        yield Claim(
-            title=title, next_step=next_step, symptoms=symptoms, evidence=shown, side=side, level=level
-        )
+        yield Claim(title, next_step, symptoms, evidence=shown, side=side, level=level)
 
 
 _ON_STDERR = re.compile(r'^\s*\{.*"jsonrpc"\s*:.*"(?:result|error)"\s*:')
@@ -235,7 +233,7 @@ def response_on_stderr(facts: Facts) -> Iterator[Claim]:
                 "let the server write all responses to stdout, errors too: clients take stderr for a log"
             )
             lines = [found[0].evidence]
-            yield Claim(title=title, next_step=next_step, symptoms=[failed], evidence=lines, side=SERVER)
+            yield Claim(title, next_step, [failed], evidence=lines, side=SERVER)
 
 
 _LACKS_TOKEN = re.compile(
@@ -282,7 +280,7 @@ def _answer_of_another_protocol(facts: Facts) -> Iterator[Claim]:
         )
         symptoms = [failed, *facts.of(ClientLeft), *facts.violations(*_FOREIGN.split(), side=SERVER)]
         lines = [evidence(place, f"stdout: {text}")]
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=SERVER)
+        yield Claim(title, next_step, symptoms, evidence=lines, side=SERVER)
         break
 
 
@@ -344,4 +342,4 @@ def error_without_envelope(facts: Facts) -> Iterator[Claim]:
                 "hosts lists the members that it does not know); the server should answer 401"
             )
         symptoms = [failed, *facts.of(ClientLeft), *facts.violations("ENV101", "ENV102", side=SERVER)]
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=side)
+        yield Claim(title, next_step, symptoms, side=side)

@@ -254,8 +254,7 @@ define(
             ),
         ),
         positive=ex.session(
-            _ACCEPTED,
-            *(ex.call(3), ex.answered(500, ex.WITH_TOKEN), '<< {"error":"server_error"}'),
+            _ACCEPTED, *(ex.call(3), ex.answered(500, ex.WITH_TOKEN), '<< {"error":"server_error"}')
         ),
     ),
 )

@@ -8,13 +8,7 @@ from collections.abc import Iterator
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.connection import REFUSED_BY_MCPSPY
 from mcpspy.analysis.explain.causes.definition import FailureRow, define
-from mcpspy.analysis.explain.causes.exchanges import (
-    about,
-    alike,
-    exchanges,
-    said,
-    who_refused,
-)
+from mcpspy.analysis.explain.causes.exchanges import about, alike, exchanges, said, who_refused
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import evidence, quote
 from mcpspy.analysis.explain.facts import Facts
@@ -72,7 +66,7 @@ def host_refused(facts: Facts) -> Iterator[Claim]:
                     f"start mcpspy http with --allow-host {quote(name)}, if clients shall reach it under "
                     f"this name"
                 )
-                yield Claim(title=title, next_step=next_step, symptoms=[symptom], side="configuration")
+                yield Claim(title, next_step, [symptom], side="configuration")
                 return
     for exchange, symptom in exchanges(facts, 400, 403, 421):
         words = said(exchange, symptom)
@@ -100,7 +94,7 @@ def host_refused(facts: Facts) -> Iterator[Claim]:
             f"{quote(words)}"
         )
         next_step = f"add the name to the server's allowed {name.lower()}s{proxy}"
-        yield Claim(title=title, next_step=next_step, symptoms=alike(facts, exchange), side=SERVER)
+        yield Claim(title, next_step, alike(facts, exchange), side=SERVER)
         break
 
 
@@ -230,7 +224,7 @@ def preflight_refused(facts: Facts) -> Iterator[Claim]:
         )
         symptoms = [*symptoms] or [preflight]
         lines = [evidence(preflight.place, f"{preflight.line}, asked for {asked}")]
-        claim = Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=SERVER)
+        claim = Claim(title, next_step, symptoms, evidence=lines, side=SERVER)
         if (
             facts.http.oauth and facts.http.oauth[-1].at < preflight.at
         ):  # The last step of a sign-in in the browser.
@@ -316,5 +310,5 @@ def version_header(facts: Facts) -> Iterator[Claim]:
             side = CLIENT
         same = exchanges(facts, exchange.status or 0)
         symptoms = [each for other, each in same if other.request.get("mcp-protocol-version") == version]
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=side)
+        yield Claim(title, next_step, symptoms, side=side)
         break

@@ -148,7 +148,7 @@ def command_not_found(facts: Facts) -> Iterator[Claim]:
                 f"{quote(command)}` prints it): {desktop}"
             )
         said = [line.evidence for line in lines[-2:]]
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=said, side=side)
+        yield Claim(title, next_step, symptoms, evidence=said, side=side)
 
 
 _WHOLE_LINE = re.compile(
@@ -216,7 +216,7 @@ def command_not_executable(facts: Facts) -> Iterator[Claim]:
                 )
             if "directory" in end.error:
                 next_step = f"{command} is a folder: name the program in it"
-            yield Claim(title=title, next_step=next_step, symptoms=symptoms, side="configuration")
+            yield Claim(title, next_step, symptoms, side="configuration")
 
 
 @cause(
@@ -236,7 +236,7 @@ def command_incomplete(facts: Facts) -> Iterator[Claim]:
             next_step = 'add the name of the package, image or file to "args" in the host\'s configuration'
             lines = [line.evidence for line in facts.first_stderr[:2]]
             side = "configuration"
-            yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=side)
+            yield Claim(title, next_step, symptoms, evidence=lines, side=side)
 
 
 _ABOUT_ARGUMENTS = re.compile(
@@ -273,7 +273,7 @@ def arguments_joined(facts: Facts) -> Iterator[Claim]:
         title += clause(end.named.text if end.named else "")
         next_step = f'write two items into "args": {quote(option, 40)!r} and {quote(value.strip(), 60)!r}'
         lines = [line.evidence for line in [*facts.first_stderr][-1:]]
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side="configuration")
+        yield Claim(title, next_step, symptoms, evidence=lines, side="configuration")
 
 
 _BAD_KEY = ex.not_started("Error: Invalid API key provided")
@@ -317,9 +317,7 @@ def placeholder_not_replaced(facts: Facts) -> Iterator[Claim]:
                 "the host replace it"
             )
             side = ""
-        claim = Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=side)
-        claim.is_observation = not symptoms
-        yield claim
+        yield Claim(title, next_step, symptoms, evidence=lines, side=side, is_observation=not symptoms)
 
 
 _OF_PROGRAM = (

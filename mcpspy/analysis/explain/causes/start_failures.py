@@ -254,7 +254,7 @@ def start_failed(facts: Facts) -> Iterator[Claim]:
         elif last is not None and not facts.server.odd:
             title += f"; its last line: {quote(last.text, 100)}"
             lines = [last.evidence]
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=side)
+        yield Claim(title, next_step, symptoms, evidence=lines, side=side)
 
 
 _ASKS = re.compile(r"(?i)^\W*ok to proceed\?")
@@ -293,13 +293,7 @@ _BEGUN = re.compile(r"(?i)\b(?:running|started|listening|ready|connected|serving
     negative=(
         ex.session("@ bare", ex.initialize(), ex.stderr("ready"), ex.cancelled(1)),
         ex.session(
-            *(
-                "@ bare",
-                ex.initialize(),
-                ex.stderr("Installed 42 packages in 110ms"),
-                "+ 60",
-                ex.cancelled(1),
-            ),
+            *("@ bare", ex.initialize(), ex.stderr("Installed 42 packages in 110ms"), "+ 60", ex.cancelled(1))
         ),
         ex.session(
             *("@ bare", ex.initialize(), ex.stderr("Installed 42 packages in 110ms")),
@@ -328,7 +322,7 @@ def start_slow(facts: Facts) -> Iterator[Claim]:
         said = [evidence(client.closed_place, "the client closed stdin")]
         said += [evidence(place, "its messages are unread") for _, place in unread[-1:]]
         side = SERVER if unread or waits[0] >= SHORT_WAIT else ""
-        yield Claim(title=title, next_step=next_step, symptoms=[], evidence=said, side=side)
+        yield Claim(title, next_step, [], evidence=said, side=side)
     for failed in facts.failed():
         is_late = failed.answer_at is not None and failed.gave_up_at is not None
         is_begin = failed.is_handshake and failed.side == CLIENT and failed.refusal is None
@@ -367,4 +361,4 @@ def start_slow(facts: Facts) -> Iterator[Claim]:
         side = (
             "" if failed.answer_at is not None and failed.answer_at - failed.asked_at < SHORT_WAIT else SERVER
         )
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=said, side=side)
+        yield Claim(title, next_step, symptoms, evidence=said, side=side)

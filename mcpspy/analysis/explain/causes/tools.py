@@ -74,7 +74,7 @@ def unknown_tool(facts: Facts) -> Iterator[Claim]:
             title += f"; it offers {quote(near[0])!r}"
             next_step = f"call {quote(near[0])!r}, or list the tools again"
         symptoms = [failed, *facts.violations("DATA307")]
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=CLIENT)
+        yield Claim(title, next_step, symptoms, side=CLIENT)
 
 
 _NO_SUCH = (
@@ -135,7 +135,7 @@ def _unknown_resources(facts: Facts) -> Iterator[Claim]:
             )
             # What a URI names by a template may not exist.
             is_open = "{" in listed and re.search(r"(?i)not found|does not exist", failed.words) is not None
-            yield Claim(title=title, next_step=next_step, symptoms=[failed], side="" if is_open else SERVER)
+            yield Claim(title, next_step, [failed], side="" if is_open else SERVER)
 
 
 def _read_after(listed: str, uri: str, words: str) -> str:
@@ -197,7 +197,7 @@ def listed_unknown(facts: Facts) -> Iterator[Claim]:
             )
         # After a change of the list, it may be the host that has an old one.
         side = "" if facts.server.methods["notifications/tools/list_changed"] else SERVER
-        yield Claim(title=title, next_step=next_step, symptoms=[failed], side=side)
+        yield Claim(title, next_step, [failed], side=side)
 
 
 define(

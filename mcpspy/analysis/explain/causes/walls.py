@@ -8,11 +8,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.definition import FailureRow, define
-from mcpspy.analysis.explain.causes.exchanges import (
-    ERROR_PAGE,
-    LOGIN,
-    who_refused,
-)
+from mcpspy.analysis.explain.causes.exchanges import ERROR_PAGE, LOGIN, who_refused
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import quote
 from mcpspy.analysis.explain.facts import Facts
@@ -97,7 +93,7 @@ def redirected_to_sign_in(facts: Facts) -> Iterator[Claim]:
         )
     symptoms = [*(each for each, _ in found), *facts.violations("HTTP307")]
     side = "proxy" if _GATEWAY.search(page) else SERVER
-    yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=side)
+    yield Claim(title, next_step, symptoms, side=side)
 
 
 def _is_behind(old: SplitResult, new: SplitResult) -> bool:
@@ -167,7 +163,7 @@ def redirect_not_followed(facts: Facts) -> Iterator[Claim]:
                 )
                 side = "proxy"
         symptoms = [failed, *facts.violations("HTTP307")]
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=side)
+        yield Claim(title, next_step, symptoms, side=side)
 
 
 _BOT = re.compile(
@@ -232,10 +228,7 @@ define(
         positive=ex.session(
             "@ http",
             *(ex.call(), ex.answered(200), ex.done()),
-            *(
-                ex.call(3),
-                ex.answered(403, {}, _BLOCKED, "blocked"),
-            ),
+            *(ex.call(3), ex.answered(403, {}, _BLOCKED, "blocked")),
         ),
         negative=(
             ex.session("@ http", *(ex.call(), ex.answered(200), ex.done())),
@@ -361,10 +354,7 @@ define(
                 r"offline|not found|ERR_NGROK_32\d\d",
                 "start the tunnel, and correct its address in the host's configuration: free addresses change",
             ),
-            (
-                "",
-                "look whether the server runs, and listens on the address that the tunnel forwards to",
-            ),
+            ("", "look whether the server runs, and listens on the address that the tunnel forwards to"),
         ),
         side="proxy",
         words=r"ERR_NGROK_\d|\bngrok\b|loca\.lt\b|localtunnel|devtunnels\.ms|tunnel[ -]website|tunnel password",
