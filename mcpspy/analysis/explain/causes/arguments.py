@@ -186,8 +186,7 @@ def error_structured(facts: Facts) -> Iterator[Claim]:
             "then the error itself is seen, which is to be corrected too"
         )
         lines = [evidence(each.place, f"{each.code} {each.message}") for each in found[:2]]
-        symptoms = [failed, *facts.violations("DATA302")]
-        yield Claim(title, next_step, symptoms, evidence=lines, side=SERVER)
+        yield Claim(title, next_step, [failed, *facts.violations("DATA302")], evidence=lines, side=SERVER)
 
 
 _SEARCH = ex.listed(ex.with_schema(properties={"query": {"type": "string"}}))
@@ -234,8 +233,7 @@ def argument_surplus(facts: Facts) -> Iterator[Claim]:
         for name in sorted(surplus):
             if failed.method == "tools/call" and re.search(rf"\b{re.escape(name)}\b", words):
                 title = _surplus_title(failed.about, name, words)
-                symptoms = [failed, *facts.violations("DATA301")]
-                yield Claim(title, next_step, symptoms, side=CLIENT)
+                yield Claim(title, next_step, [failed, *facts.violations("DATA301")], side=CLIENT)
                 break
     for violation in facts.violations("AGENT103"):
         text = " ".join(f"{each.message} {each.excerpt}" for each in violation.findings)
@@ -309,8 +307,7 @@ def argument_as_text(facts: Facts) -> Iterator[Claim]:
                 "let the client send the array or object itself; a schema that allows nothing else for "
                 "this argument (no string beside it) keeps hosts from this"
             )
-            symptoms = [failed, *facts.violations("DATA301")]
-            yield Claim(title, next_step, symptoms, side=CLIENT)
+            yield Claim(title, next_step, [failed, *facts.violations("DATA301")], side=CLIENT)
 
 
 @cause(
@@ -357,5 +354,4 @@ def argument_not_read(facts: Facts) -> Iterator[Claim]:
                 f"compare {name!r} with the names in the tool's inputSchema (tools/list): the server "
                 f"reads it under another name or from another place"
             )
-            symptoms = [failed, *facts.violations("DATA301")]
-            yield Claim(title, next_step, symptoms, side=SERVER)
+            yield Claim(title, next_step, [failed, *facts.violations("DATA301")], side=SERVER)

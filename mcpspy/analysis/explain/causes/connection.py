@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.definition import FailureRow, define
-from mcpspy.analysis.explain.causes.exchanges import about, exchanges, is_stream
+from mcpspy.analysis.explain.causes.exchanges import about, exchanges, is_round, is_stream
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import clause, evidence, quote
 from mcpspy.analysis.explain.facts import Facts
@@ -152,8 +152,7 @@ def upstream_unreachable(facts: Facts) -> Iterator[Claim]:
                 "make a server object for each session (one transport and one server for each "
                 "Mcp-Session-Id); its log has the error"
             )
-    symptoms = [symptom for _, symptom in found]
-    yield Claim(title, next_step, symptoms, side=side)
+    yield Claim(title, next_step, [symptom for _, symptom in found], side=side)
 
 
 @cause(
@@ -323,9 +322,8 @@ def stream_cut(facts: Facts) -> Iterator[Claim]:
             )
         side = SERVER
         if silent >= 1 and not is_short:
-            # Limits of proxies are round numbers; a server that ends the stream by itself does so at any time.
-            is_round = abs(silent - 10 * round(silent / 10)) < 1.0
-            side = "proxy" if is_round or via else ""
+            # A server that ends the stream by itself does so at any time.
+            side = "proxy" if is_round(silent) or via else ""
         yield Claim(title, next_step, [failed], side=side)
 
 
@@ -396,8 +394,7 @@ def stream_held_back(facts: Facts) -> Iterator[Claim]:
             "switch buffering off in the gateway in front of the server (nginx: proxy_buffering off; the server: "
             "X-Accel-Buffering: no), and let it flush after each event"
         )
-        lines = [facts.held_back]
-        yield Claim(title, next_step, [*asked, *failed], evidence=lines, side="proxy")
+        yield Claim(title, next_step, [*asked, *failed], evidence=[facts.held_back], side="proxy")
         return
     got = f"; {failed[0].about} got no byte in {failed[0].waited}" if failed else ""
     title = (

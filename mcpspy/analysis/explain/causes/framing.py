@@ -125,8 +125,7 @@ def wrong_encoding(facts: Facts) -> Iterator[Claim]:
                 title = f"the {side} does not write UTF-8: {quote(violation.findings[0].message)}"
                 next_step = f"let the {side} write UTF-8 without a byte order mark (PYTHONUTF8=1 for Python)"
                 symptoms = _affected(facts, side, violation.at)
-                lines = violation.lines[:2]
-                yield Claim(title, next_step, symptoms, evidence=lines, side=side)
+                yield Claim(title, next_step, symptoms, evidence=violation.lines[:2], side=side)
 
 
 @cause(

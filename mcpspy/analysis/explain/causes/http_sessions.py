@@ -179,8 +179,7 @@ def session_header_missing(facts: Facts) -> Iterator[Claim]:
     origin = "" if begin is None else begin.request.get("origin")
     if origin and SESSION_ID not in exposed:
         title, next_step, side = f"{title}: {_unreadable_by(origin)}", expose, SERVER
-    symptoms = [*errors, *lacking, *facts.of(ClientLeft)]
-    yield Claim(title, next_step, symptoms, side=side)
+    yield Claim(title, next_step, [*errors, *lacking, *facts.of(ClientLeft)], side=side)
 
 
 @cause(

@@ -7,7 +7,15 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from mcpspy.analysis.explain.causes import examples as ex
-from mcpspy.analysis.explain.causes.exchanges import alike, exchanges, is_stream, said, side_of, who_refused
+from mcpspy.analysis.explain.causes.exchanges import (
+    alike,
+    exchanges,
+    is_round,
+    is_stream,
+    said,
+    side_of,
+    who_refused,
+)
 from mcpspy.analysis.explain.causes.requests import SILENT
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import clause, evidence, quote
@@ -73,8 +81,8 @@ def sse_stream_ended(facts: Facts) -> Iterator[Claim]:
             side = CLIENT
         else:
             title += f", before the response to {failed.about} came"
-            if side == SERVER and lasted >= 20.0 and abs(lasted - 10 * round(lasted / 10)) < 1.0:
-                side = ""  # Limits of proxies and platforms are round numbers, and so are those of servers.
+            if side == SERVER and lasted >= 20.0 and is_round(lasted):
+                side = ""  # Limits of servers are round numbers, too.
         symptoms = [each for each in facts.failed() if each.at >= failed.at and each.side == CLIENT]
         yield Claim(title, next_step, [*symptoms], side=side)
         break

@@ -121,8 +121,7 @@ def client_left(facts: Facts) -> Iterator[Claim]:
                 "let the first message of the server be the response to initialize, and log to stderr until then: "
                 "some clients take the first message for the response"
             )
-            symptoms = [left, *open_then]
-            yield Claim(title, next_step, symptoms, side=SERVER)
+            yield Claim(title, next_step, [left, *open_then], side=SERVER)
         elif is_silent and facts.answered[CLIENT, "initialize"]:
             last = facts.server.last
             is_crlf = facts.server.carriage_returns or (
@@ -370,8 +369,7 @@ def server_did_not_end(facts: Facts) -> Iterator[Claim]:
         for sent, place in signals[:1]:
             name, after = sent.fields.get("signal"), duration(sent.at - left_at)
             title = f"the server still ran {after} after the client had closed its stdin; then came {name}"
-            lines = [evidence(place, f"signal: {name}")]
-            yield Claim(title, _END_AT_EOF, [], evidence=lines, side=SERVER)
+            yield Claim(title, _END_AT_EOF, [], evidence=[evidence(place, f"signal: {name}")], side=SERVER)
     for violation in violations:
         # Hosts close stdin, wait about 2 s and send SIGTERM: a server that then ends at once has only been slow.
         waited = 0.0 if exit_ is None or left_at is None else exit_.at - left_at

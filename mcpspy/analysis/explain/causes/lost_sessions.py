@@ -296,5 +296,4 @@ def _taken_over(facts: Facts) -> Iterator[Claim]:
         "the responses of all sessions to the newest one"
     )
     symptoms: list[Symptom] = [failed for failed, _ in silent]
-    lines = [evidence(place, "another session begins")]
-    yield Claim(title, next_step, symptoms, evidence=lines, side=SERVER)
+    yield Claim(title, next_step, symptoms, evidence=[evidence(place, "another session begins")], side=SERVER)

@@ -335,5 +335,4 @@ def handshake_incomplete(facts: Facts) -> Iterator[Claim]:
     if refused and not is_begun:
         title = f"the client sent {refused[0].about} and never initialize: {quote(refused[0].words)}"
         next_step = "the client must send initialize first, and then notifications/initialized"
-        symptoms = [*refused, *left, *facts.violations("LIFE102", "LIFE103")]
-        yield Claim(title, next_step, symptoms, side=CLIENT)
+        yield Claim(title, next_step, [*refused, *left, *facts.violations("LIFE102", "LIFE103")], side=CLIENT)

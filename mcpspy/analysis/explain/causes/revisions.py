@@ -271,8 +271,7 @@ def version_mismatch(facts: Facts) -> Iterator[Claim]:
                 "the client must send initialize to an older server: update it, or set it to the older "
                 "revisions"
             )
-            symptoms = [failed, *facts.violations("MOD106", "MOD108")]
-            yield Claim(title, next_step, symptoms, side=CLIENT)
+            yield Claim(title, next_step, [failed, *facts.violations("MOD106", "MOD108")], side=CLIENT)
             continue
         asked = facts.listed.asked_revision if failed.method == "initialize" else None
         if failed.method == "initialize" and asked is None and _ABSENT.search(failed.words):
@@ -330,8 +329,7 @@ def version_mismatch(facts: Facts) -> Iterator[Claim]:
                 )
             if facts.violations("LIFE104", side=SERVER):  # It does not exist.
                 next_step, side = "let the server answer with a revision of MCP that it supports", SERVER
-            symptoms = [violation, *facts.of(ClientLeft)]
-            yield Claim(title, next_step, symptoms, side=side)
+            yield Claim(title, next_step, [violation, *facts.of(ClientLeft)], side=side)
     yield from _none_in_common(facts)
 
 

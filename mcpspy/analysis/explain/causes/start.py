@@ -25,11 +25,9 @@ _NOT_FOUND = re.compile(
 
 _MISSING = re.compile(r"not found|(?i:no such file)")
 
-_RUNNERS = re.compile(
-    r"(?:^|[/\\])(?:uvx|npx|bunx|pnpx|uv|docker|podman|deno|java|dotnet|node|python[\d.]*)(?:\.exe|\.cmd)?$"
-)
-
-ENGINE = re.compile(r"(?:^|[/\\])(?:docker|podman|nerdctl)(?:\.exe)?$")
+_RUNNERS = frozenset("bunx deno docker dotnet java node npx pnpx podman python uv uvx".split())
+ENGINES = frozenset(("docker", "nerdctl", "podman"))
+_MANAGERS_OF_NODE = frozenset(("npm", "npx", "pnpm", "pnpx", "yarn"))
 
 _SETTINGS = ("service-refused-key", "setting-missing", "name-not-resolved", "file-missing")
 """Troubles that a placeholder in place of a value brings about."""
@@ -50,9 +48,7 @@ def before_answer(facts: Facts) -> Iterator[tuple[ServerEnd, list[Symptom]]]:
 
 def _is_runner_alone(facts: Facts) -> bool:
     """Return whether the command is one that starts others, and its arguments name none."""
-    command = facts.command
-    names = [word for word in command[1:] if not word.startswith("-")]
-    return bool(command) and _RUNNERS.search(command[0]) is not None and not names
+    return facts.program_name in _RUNNERS and all(word.startswith("-") for word in facts.command[1:])
 
 
 @cause(
@@ -113,7 +109,7 @@ def command_not_found(facts: Facts) -> Iterator[Claim]:
                 "correct the arguments in the host's configuration: what follows -c of a shell must be one argument, and a "
                 "command such as npx without a package starts a shell"
             )
-        elif lines and not is_missing and _IN_SHELL_OF_NPM.search(lines[-1].text) and _is_npm(command):
+        elif lines and not is_missing and _is_unknown_to_npm(facts, lines[-1]):
             side = ""
             title = f"npm found the package, and not the program of it: {quote(lines[-1].text)}"
             next_step = (
@@ -121,7 +117,7 @@ def command_not_found(facts: Facts) -> Iterator[Claim]:
                 "cache (rm -rf ~/.npm/_npx) and try again; if the program is still missing, this version was published without "
                 "it, or needs a tool to build: use another version, and tell its author"
             )
-        elif lines and not is_missing and ENGINE.search(command):
+        elif lines and not is_missing and facts.program_name in ENGINES:
             side = ""
             title = f"a command was not found in the container: {quote(lines[-1].text)}"
             next_step = (
@@ -147,8 +143,7 @@ def command_not_found(facts: Facts) -> Iterator[Claim]:
                 f"give the absolute path of {quote(command)} in the host's configuration (`which "
                 f"{quote(command)}` prints it): {desktop}"
             )
-        said = [line.evidence for line in lines[-2:]]
-        yield Claim(title, next_step, symptoms, evidence=said, side=side)
+        yield Claim(title, next_step, symptoms, evidence=[line.evidence for line in lines[-2:]], side=side)
 
 
 _WHOLE_LINE = re.compile(
@@ -167,11 +162,11 @@ _OF_ENGINE = re.compile(r"OCI runtime|Error response from daemon")
 _IN_SHELL_OF_NPM = re.compile(
     r"^sh: (?:(?:line )?\d+: )?[\w.@-]+: (?:command )?not found$|^'[\w.@-]+' is not recognized as an internal"
 )
-_NPM = re.compile(r"(?:^|[/\\])(?:npx|npm|pnpx|pnpm|yarn)(?:\.cmd)?$")
 
 
-def _is_npm(command: str) -> bool:
-    return _NPM.search(command) is not None
+def _is_unknown_to_npm(facts: Facts, line: PrintedLine) -> bool:
+    """Return whether the shell in which npm starts a program of a package did not find it."""
+    return facts.program_name in _MANAGERS_OF_NODE and _IN_SHELL_OF_NPM.search(line.text) is not None
 
 
 def _has_other_reason(end: ServerEnd) -> bool:

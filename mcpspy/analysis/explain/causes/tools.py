@@ -73,8 +73,7 @@ def unknown_tool(facts: Facts) -> Iterator[Claim]:
         elif near:
             title += f"; it offers {quote(near[0])!r}"
             next_step = f"call {quote(near[0])!r}, or list the tools again"
-        symptoms = [failed, *facts.violations("DATA307")]
-        yield Claim(title, next_step, symptoms, side=CLIENT)
+        yield Claim(title, next_step, [failed, *facts.violations("DATA307")], side=CLIENT)
 
 
 _NO_SUCH = (

@@ -240,7 +240,7 @@ def output_only_at_end(facts: Facts) -> Iterator[Claim]:
         yield Claim(title, next_step, symptoms, evidence=lines, side=SERVER)
 
 
-_INSTALLS = re.compile(r"(?:^|[/\\])(npx|bunx|pnpx|uvx|uv|pipx|docker|podman)(?:\.exe|\.cmd)?$")
+_INSTALL = frozenset("bunx docker npx pipx pnpx podman uv uvx".split())
 """Commands that fetch a package or an image before they start it."""
 
 
@@ -344,8 +344,7 @@ def nothing_on_stdout(facts: Facts) -> Iterator[Claim]:
         lines = [starting[-1].evidence]
     else:
         title, next_step, side = _without_a_sign(asking, printed)
-    symptoms = [*failed, *facts.of(ServerEnd)]
-    yield Claim(title, next_step, symptoms, evidence=lines, side=side)
+    yield Claim(title, next_step, [*failed, *facts.of(ServerEnd)], evidence=lines, side=side)
 
 
 _TRANSPORT = re.compile(r"--?(?:transport|mode)(?:[= ](\S+))?|--(?:sse|http|streamable-?http)")
@@ -372,18 +371,16 @@ def _unread(
 ) -> tuple[str, str, list[EvidenceLine], str]:
     """Return the title, the next step, the evidence and the side of a start that left stdin unread."""
     note, place = facts.notes["unread"][-1]
-    count, title = (
-        note.fields.get("size"),
-        f"no answer to {asking.method} in {asking.waited}, and not one byte on stdout",
-    )
+    count = note.fields.get("size")
+    title = f"no answer to {asking.method} in {asking.waited}, and not one byte on stdout"
     lines = [evidence(place, "bytes are unread in the server's stdin")]
     ran = [line for line in printed if not _FETCHES.search(line.text)]
     started = [line for line in printed if _STARTED.search(line.text)]
-    runner = _INSTALLS.search(facts.program)
+    runner = facts.program_name if facts.program_name in _INSTALL else ""
     if runner and not ran:
-        title += f": {runner[1]} had not started the server yet ({count} bytes of its stdin are unread)"
+        title += f": {runner} had not started the server yet ({count} bytes of its stdin are unread)"
         next_step = (
-            f"run the command once in a terminal: {runner[1]} installs the package at its first "
+            f"run the command once in a terminal: {runner} installs the package at its first "
             f"start (and asks for the newest version at each start with @latest); pin a version, "
             f"install it, or raise the host's timeout of the start"
         )
@@ -399,7 +396,7 @@ def _unread(
             "look what starts the server in there: a shell script that starts it in the background (&) gives it "
             '/dev/null as stdin (use exec "$@" as its last line)'
         )
-        next_step += f"; {runner[1]} run needs -i" if runner[1] in ("docker", "podman") else ""
+        next_step += f"; {runner} run needs -i" if runner in ("docker", "podman") else ""
         lines.append(ran[0].evidence)
     elif started:
         title += f", although it has started: {quote(started[-1].text, 100)}"

@@ -162,8 +162,7 @@ def redirect_not_followed(facts: Facts) -> Iterator[Claim]:
                     f"{quote(new.path, 100)} with the address of now"
                 )
                 side = "proxy"
-        symptoms = [failed, *facts.violations("HTTP307")]
-        yield Claim(title, next_step, symptoms, side=side)
+        yield Claim(title, next_step, [failed, *facts.violations("HTTP307")], side=side)
 
 
 _BOT = re.compile(
