@@ -158,6 +158,7 @@ _AWS_HAS_NO_ROUTE = re.compile(r"^Missing Authentication Token$")
     positive=(
         ex.first_answer(404),
         ex.first_answer(404, "Application not found"),
+        ex.session("@ http bare", ex.http("GET", 404).replace('"/mcp"', '"/"')),
         ex.first_answer(403, ex.WITH_TOKEN, "Missing Authentication Token"),
         ex.first_answer(403, "Error 403 - This web app is stopped."),
     ),
@@ -167,7 +168,8 @@ def wrong_endpoint(facts: Facts) -> Iterator[Claim]:
     """The path, the port or the host is wrong: a page, a 404 or a 405 answers to the first POST."""
     for exchange, symptom in exchanges(facts, 403, 404, 405, 410):
         words = said(exchange, symptom)
-        is_other = exchange.method != "POST" or ".well-known" in exchange.path
+        is_root = is_stream(exchange) and exchange.status == 404 and exchange.path in ("", "/")
+        is_other = (exchange.method != "POST" and not is_root) or ".well-known" in exchange.path
         is_other |= exchange.status == 403 and not (
             _AWS_HAS_NO_ROUTE.search(words) or _NO_APPLICATION.search(words)
         )

@@ -213,6 +213,8 @@ def sse_transport(facts: Facts) -> Iterator[Claim]:
             and "mcp-session-id" not in refusal.request
         )
         is_first &= first_at is None or refusal.at < first_at
+        if refusal.status == 404 and refusal.path in ("", "/"):
+            continue  # No transport has its endpoint there: `wrong-endpoint`.
         # A client may try both, the old one first: then nothing is wrong.
         has_gone_on = first_at is not None and refusal.agent in facts.http.agents
         if is_first and refusal.status in (400, 404, 405, 406):

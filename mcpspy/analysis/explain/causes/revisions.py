@@ -325,6 +325,15 @@ def version_mismatch(facts: Facts) -> Iterator[Claim]:
             next_step, side = "update the older side: the revisions are in initialize and its response", ""
             answered, asked = _DATE.search(message), facts.listed.asked_revision
             is_older = answered is not None and answered[0] in REVISIONS and answered[0] < (asked or "")
+            left = [each for each in facts.of(ClientLeft) if not each.is_initialized]
+            if is_older and left and facts.header.transport == "http" and answered[0] == REVISIONS[0]:
+                title = f"the server answered with revision {answered[0]}, which is older than Streamable HTTP, and the client left"
+                next_step = (
+                    "let the server answer with 2025-03-26 or later: 2024-11-05 has only stdio and HTTP+SSE, so some clients do not "
+                    "accept it over Streamable HTTP; or let the client accept it"
+                )
+                yield Claim(title=title, next_step=next_step, symptoms=[violation, *left])
+                continue
             if is_older and not facts.is_stdio:
                 continue  # Clients that ask for a newer one know it, and over HTTP nothing shows that this one left at once.
             if answered is not None and asked is not None and answered[0] != asked:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
+from mcpspy.analysis.explain.causes.compared import token_by_values
 from mcpspy.analysis.explain.causes.exchanges import about, said, side_of
 from mcpspy.analysis.explain.causes.sign_in import RULES, names_of, sign_in_claim, steps_of, unauthorized
 from mcpspy.analysis.explain.causes.token_words import other_reason
@@ -128,6 +129,8 @@ def _refusal(facts: Facts, exchange: RefusedExchange, words: str) -> tuple[str, 
             "insufficient_scope" in challenge
         )  # The client has to ask for more (2025-11-25, Authorization).
         return f"{lack} a scope for {about(exchange)}", next_step, CLIENT if is_asked else own
+    if (decision := token_by_values(facts, exchange)) is not None:
+        return decision.title, decision.next_step, decision.side
     if (found := other_reason(exchange, words, text)) is not None:
         return found
     if _AUDIENCE.search(text):
