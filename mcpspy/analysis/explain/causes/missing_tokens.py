@@ -272,7 +272,8 @@ def token_missing(facts: Facts) -> Iterator[Claim]:
         return
     if first.status == 401:
         next_step += _of_challenge(challenge)
-    yield sign_in_claim(facts, title, next_step)
+    # The host may have no token, or leave out the one that it has, or the server refuse what it should let in.
+    yield sign_in_claim(facts, title, next_step, side="")
 
 
 def _of_challenge(challenge: str | None) -> str:

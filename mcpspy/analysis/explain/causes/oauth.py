@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
-from mcpspy.analysis.explain.causes.definition import FailureRow, advised, define
 from mcpspy.analysis.explain.causes.compared import by_values, token_by_values
+from mcpspy.analysis.explain.causes.definition import FailureRow, advised, define
 from mcpspy.analysis.explain.causes.exchanges import ERROR_PAGE, exchanges, side_of, who_refused
 from mcpspy.analysis.explain.causes.sign_in import (
     RULES,

@@ -144,7 +144,7 @@ SIDES = (
     (
         ex.first_answer(401, ex.WITH_TOKEN, {"www-authenticate": 'Bearer error="invalid_token"'}),
         "token-refused",
-        "configuration",
+        "",
     ),
     (signing_in(refused("authorize", 422, "Unrecognized client_id")), "oauth-token", ""),
     (signing_in(refused("authorize", 401, "invalid_client: Unknown client_id")), "oauth-token", "client"),
