@@ -192,9 +192,11 @@ def wrong_endpoint(facts: Facts) -> Iterator[Claim]:
             f"no MCP endpoint at {quote(facts.header.upstream or exchange.path)}: "
             f"{who_refused(exchange)} answers HTTP {exchange.status}{clause(words)}"
         )
-        next_step, side = f"correct the path of the URL ({hint})", "configuration"
+        next_step = f"correct the path of the URL ({hint})"
+        # The URL may be wrong, or the server lack the address that its own page names: only one without a path is wrong.
+        side = "configuration" if exchange.path in ("", "/") else ""
         if hint.startswith("/sse"):  # A host may also use another transport than the one that is configured.
-            next_step, side = f"{hint}; if it is set to sse already, the client does not use it", ""
+            next_step = f"{hint}; if it is set to sse already, the client does not use it"
         if exchange.status == 403:
             next_step = (
                 f"{next_step}: Amazon API Gateway answers so for a path or a method that it does not have"
@@ -204,7 +206,6 @@ def wrong_endpoint(facts: Facts) -> Iterator[Claim]:
         own = urlsplit(facts.header.upstream or "").path
         if exchange.path != own and exchange.path.rstrip("/") == own.rstrip("/"):
             title += f"; the client posts to {quote(exchange.path, 60)}, and the endpoint has the path {quote(own, 60)}"
-            side = ""  # In its configuration, or by the client itself.
             next_step = (
                 "use the path of the endpoint in the client's configuration, without or with a slash as it is there; if it has that "
                 "already, the client changes it: let the client keep the URL, or the server answer at both paths"

@@ -228,7 +228,7 @@ def sse_transport(facts: Facts) -> Iterator[Claim]:
             )
             title += "; later it began with POST" if has_gone_on else ""
             symptoms = [refusal, *facts.violations("ENV204", "ENV208", side=SERVER)]
-            claim = Claim(title=title, next_step=next_step, symptoms=symptoms, side="configuration")
+            claim = Claim(title=title, next_step=next_step, symptoms=symptoms)
             claim.is_observation = has_gone_on
             yield claim
             break

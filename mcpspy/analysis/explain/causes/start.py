@@ -88,6 +88,7 @@ def _is_container_without_stdin(facts: Facts) -> bool:
         _NO_COMMAND,
         ex.not_started("sh: 1: weather-mcp: not found", 127, '@ bare command=["npx","-y","weather-mcp"]'),
         ex.session('@ bare command=["sh","start.sh"]', ex.initialize(), ex.exited(127)),
+        ex.not_started(".bin/mcp-notes: 1: import: not found", 2, '@ bare command=["npx","mcp-notes"]'),
         ex.not_started(
             "bash: line 1: source /home/b/.profile && npx -y notes: No such file or directory",
             127,
@@ -137,6 +138,13 @@ def command_not_found(facts: Facts) -> Iterator[Claim]:
             next_step = (
                 "correct the arguments in the host's configuration: what follows -c of a shell must be one argument, and a "
                 "command such as npx without a package starts a shell"
+            )
+        elif lines and not is_missing and _TEXT_OF_PROGRAM.search(lines[0].text):
+            side = SERVER if _is_npm(command) else ""
+            title = f"a shell runs the text of the program: {quote(lines[0].text)}"
+            next_step = (
+                "let the program's first line name its interpreter (#!/usr/bin/env node, python3): an installer that makes it "
+                "executable does not add that; until then start it with the interpreter and its path"
             )
         elif lines and not is_missing and _IN_SHELL_OF_NPM.search(lines[-1].text) and _is_npm(command):
             side = ""
@@ -214,6 +222,11 @@ _OF_COMMANDS = ("file-missing", "permission-denied", "program-not-in-package")
 
 _MESSAGE = re.compile(r"\bjsonrpc\b")
 """A message of the client, in the words of a shell."""
+
+_TEXT_OF_PROGRAM = re.compile(
+    r"\b(?:import|export|const|let|var|require|from|async|def|use strict): (?:command )?not found$"
+)
+"""The first words of JavaScript and Python, in the words of a shell that takes them for commands."""
 
 _FORBIDDEN = re.compile(r"ermission|not executable|[Ee]xec format|is a directory|: a directory")
 _DOWNLOADS = re.compile(
