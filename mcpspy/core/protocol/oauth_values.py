@@ -1,4 +1,4 @@
-"""The values of a sign-in compared with each other: whether a parameter is what its client was told or sent before.
+"""The values of a sign-in compared with each other: whether a parameter is that of the metadata or of an earlier step.
 
 Recordings never have values of parameters, so whether the resource of a refused request is the one that the metadata
 name could not be told, nor whose mistake the refusal is. Values are kept as hashes, except those of public metadata.

@@ -1,4 +1,4 @@
-"""Parameters of a sign-in are compared with what the client was told or sent before, and never recorded."""
+"""Parameters of a sign-in are compared with metadata and earlier steps, and never recorded."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_a_request_for_a_token_is_compared_with_the_request_for_authorization(
     assert client.step("/token", 400, client_id="c", **given) == found
 
 
-def test_nothing_is_said_of_values_that_were_not_seen() -> None:
+def test_values_that_were_not_seen_are_compared_with_nothing() -> None:
     client = SignIn()
     assert client.authorize() == {}
     assert client.step("/token", 400, client_id="other", redirect_uri=CALLBACK, code_verifier="x") == {}

@@ -1,8 +1,7 @@
-"""A refused step of a sign-in by its values: the recording has which of them are what the client was told or sent before
-(`same`), and which are not (`differs`).
+"""A refused step of a sign-in by its values: which are those of the metadata or of an earlier step, and which are not.
 
-That decides whose mistake a refusal is: values are never recorded, and the error of an authorization server names the
-parameter, but not who got it wrong.
+The recording has both as names (`same`, `differs`). That decides whose mistake a refusal is: values are never recorded,
+and the error of an authorization server names the parameter, but not who got it wrong.
 """
 
 from __future__ import annotations
