@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from typing import NamedTuple, TypeVar
+from urllib.parse import SplitResult, urlsplit
 
 from mcpspy.analysis.explain.evidence import EvidenceLine, PrintedLine
 from mcpspy.analysis.explain.http_facts import HttpFacts
@@ -73,6 +74,26 @@ class Facts:
     @property
     def server(self) -> SideFacts:
         return self.sides[SERVER]
+
+    @property
+    def command(self) -> list[str]:
+        """The command that starts the server, with its arguments; empty if none is known."""
+        return self.header.command or []
+
+    @property
+    def program(self) -> str:
+        """The first word of the command; empty if none is known."""
+        return self.command[0] if self.command else ""
+
+    @property
+    def endpoint(self) -> SplitResult:
+        """The URL of the server over HTTP."""
+        return urlsplit(self.header.upstream or "")
+
+    @property
+    def has_worked(self) -> bool:
+        """True if the tools were listed, or one was called."""
+        return bool(self.answered[CLIENT, "tools/list"] or self.answered[CLIENT, "tools/call"])
 
     def of(self, kind: type[S]) -> list[S]:
         """Return the symptoms of a kind, in the order in which they began."""

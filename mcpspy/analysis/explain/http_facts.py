@@ -122,6 +122,14 @@ class HttpFacts(Struct):
         if number not in self.posted:
             self.posted[number] = _Posted(asked, request, is_response)
 
+    def accepted_at(self, exchange: RefusedExchange) -> float:
+        """Return the time of the last request that was accepted in the session of an exchange; 0 if there is none."""
+        return self.accepted.get(exchange.session_id or "", 0.0)
+
+    def has_accepted(self, exchange: RefusedExchange) -> bool:
+        """Return whether a request in the session of an exchange was accepted."""
+        return (exchange.session_id or "") in self.accepted_count
+
     def is_of_other_program(self, number: int | None, refused: RefusedExchange | None) -> bool:
         """Return whether another program than the refused one posted the message of an HTTP exchange."""
         agent = self.agent_of.get(number or 0)

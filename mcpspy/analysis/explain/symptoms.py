@@ -80,6 +80,25 @@ class RefusedExchange(Symptom, eq=False, kw_only=True):
         return self.request.get("user-agent", "")
 
     @property
+    def session_id(self) -> str | None:
+        """The session id that the client sent."""
+        return self.request.get("mcp-session-id")
+
+    @property
+    def has_token(self) -> bool:
+        return "authorization" in self.request
+
+    @property
+    def challenge(self) -> str:
+        """The way to sign in that the refusal names; may be empty."""
+        return self.response.get("www-authenticate", "")
+
+    @property
+    def is_for_metadata(self) -> bool:
+        """True for a request of a document for signing in (RFC 8615)."""
+        return ".well-known" in self.path
+
+    @property
     def is_stream(self) -> bool:
         """True for a GET that is answered with events."""
         return self.method == "GET" and self.status == 200 and self.media_type == EVENTS
@@ -152,6 +171,11 @@ class FailedRequest(Symptom, eq=False, kw_only=True):
     @property
     def waited(self) -> str:
         return duration(max(self.took, 0.0))
+
+    @property
+    def until(self) -> float:
+        """Time of its response or cancellation, or of the end of the session."""
+        return self.asked_at + max(self.took, 0.0)
 
     @property
     def is_handshake(self) -> bool:

@@ -79,7 +79,7 @@ class OAuthTracker:
         """Path → the step at it, from challenges and metadata."""
         self._flows = OAuthFlows()
         self._named = Compared()
-        """What metadata and challenges name, and the tokens that were issued."""
+        """The values that metadata and challenges name, and the tokens that were issued."""
         self.unused_tokens = self._flows.unused
         self.hint: str | None = None
         """The next step towards a server that refuses the token, until it was printed."""

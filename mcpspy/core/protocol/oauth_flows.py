@@ -167,7 +167,7 @@ class OAuthFlow:
         self.knows_token = False
         """True if the token was seen, so that no request with another one uses it."""
         self.values = Compared()
-        """What the client registered, sent and was given, for comparison with its later steps."""
+        """The values that the client registered, sent and was given, for comparison with its later steps."""
 
     @property
     def chain(self) -> list[str]:

@@ -1,7 +1,7 @@
-"""The values of a sign-in compared with each other: whether a parameter is that of the metadata or of an earlier step.
+"""The values of a sign-in, compared: is a parameter that of the metadata or of an earlier step?
 
-Recordings never have values of parameters, so whether the resource of a refused request is the one that the metadata
-name could not be told, nor whose mistake the refusal is. Values are kept as hashes, except those of public metadata.
+Recordings never have values of parameters, and so do not show whether the resource of a refused request is the one that
+the metadata name, nor whose mistake the refusal is. Values are kept as hashes.
 Sources: RFC 8707, 2; RFC 6749, 3.3 and 4.1.3; RFC 7591, 3.2.1; RFC 8252, 7.3; RFC 7636, 4.6; RFC 7519, 4.1.4.
 """
 
@@ -16,7 +16,7 @@ from typing import Any
 import orjson
 
 MAX_KNOWN = 256
-"""Maximum values of one name that are remembered, so that a server with ever new metadata costs no memory."""
+"""Maximum values of one name that are remembered, so that a server with ever new metadata does not fill the memory."""
 
 _PORT_OF_LOOPBACK = re.compile(r"^(http://(?:127\.0\.0\.1|\[::1\]|localhost)):\d{1,5}(?=/|$)")
 

@@ -49,73 +49,53 @@ def _observed(title: str, next_step: str, line: EvidenceLine, side: str) -> Clai
 
 
 @cause(
-    "app-not-declared",
-    "the client does not know MCP Apps",
+    "app-not-shown",
+    "the client did not show the app of a tool",
     Level.GENERAL,
-    positive=ex.session("@ bare", ex.initialize(), ex.welcome(), ex.INITIALIZED, _LISTED),
-    negative=ex.session(_host(MEDIA_TYPE), _LISTED),
-)
-def not_declared(facts: Facts) -> Iterator[Claim]:
-    """A host shows apps only if both sides have the extension: a client that does not declare it shows the text of the
-    result. Some hosts declare it only for some of their windows.
-    """
-    client = facts.session.client_capabilities
-    for tool, uri, line in [] if EXTENSION.id in declared(client) else _unshown(facts)[:1]:
-        title = f"the client did not declare {EXTENSION.id}: the result of {quote(tool)} was shown without its app {quote(uri)}"
-        next_step = "use a host with MCP Apps, or turn them on there; the server needs no change, as its result also has text"
-        yield _observed(title, next_step, line, CLIENT)
-
-
-@cause(
-    "app-type-not-declared",
-    "the client does not list the type of apps",
-    Level.GENERAL,
-    positive=ex.session(_host("text/html"), _LISTED),
-    negative=ex.session(_host(MEDIA_TYPE), _LISTED),
-)
-def type_not_declared(facts: Facts) -> Iterator[Claim]:
-    """The client lists the types of apps that it can show; servers offer none of another type."""
-    settings = declared(facts.session.client_capabilities).get(EXTENSION.id)
-    media = settings.get("mimeTypes") if isinstance(settings, dict) else None
-    if settings is None or (isinstance(media, list) and MEDIA_TYPE in media):
-        return
-    for tool, uri, line in _unshown(facts)[:1]:
-        title = f"the client declared {EXTENSION.id} without {MEDIA_TYPE}: it does not show {quote(uri)}, the app of {quote(tool)}"
-        yield _observed(title, f"the client must list {MEDIA_TYPE} in mimeTypes", line, CLIENT)
-
-
-@cause(
-    "app-not-read",
-    "the client did not read the page of an app",
-    Level.GENERAL,
-    positive=ex.session(_host(MEDIA_TYPE), _LISTED),
+    positive=(
+        ex.session("@ bare", ex.initialize(), ex.welcome(), ex.INITIALIZED, _LISTED),
+        ex.session(_host("text/html"), _LISTED),
+        ex.session(_host(MEDIA_TYPE), _LISTED),
+    ),
     negative=ex.session(_host(MEDIA_TYPE), _LISTED, _read(resourceDomains=["https://*.example"])),
 )
-def not_read(facts: Facts) -> Iterator[Claim]:
-    """A page is a resource that the host reads, at the start or with the first call. Without that it has nothing to show,
-    unless it has the page from an earlier session.
+def not_shown(facts: Facts) -> Iterator[Claim]:
+    """A host shows apps only if both sides have the extension: some declare it only for some of their windows, or without
+    this type of apps. A page is a resource that the host reads, at the start or with the first call; without that it has
+    nothing to show, unless it has the page from an earlier session.
     """
-    settings = declared(facts.session.client_capabilities).get(EXTENSION.id)
+    extensions = declared(facts.session.client_capabilities)
+    settings = extensions.get(EXTENSION.id)
     media = settings.get("mimeTypes") if isinstance(settings, dict) else None
-    if not isinstance(media, list) or MEDIA_TYPE not in media:
-        return
     for tool, uri, line in _unshown(facts)[:1]:
-        title = f"{quote(tool)} was called, and the client never read {quote(uri)}: its app was not shown in this session, unless the client had kept the page"
-        next_step = "look for an error of the host before resources/read; reload its window, or restart the server in it"
+        if EXTENSION.id not in extensions:
+            title = f"the client did not declare {EXTENSION.id}: the result of {quote(tool)} was shown without its app {quote(uri)}"
+            next_step = "use a host with MCP Apps, or turn them on there; the server needs no change, as its result also has text"
+        elif not isinstance(media, list) or MEDIA_TYPE not in media:
+            title = f"the client declared {EXTENSION.id} without {MEDIA_TYPE}: it does not show {quote(uri)}, the app of {quote(tool)}"
+            next_step = f"the client must list {MEDIA_TYPE} in mimeTypes"
+        else:
+            title = f"{quote(tool)} was called, and the client never read {quote(uri)}: its app was not shown in this session, unless the client had kept the page"
+            next_step = "look for an error of the host before resources/read; reload its window, or restart the server in it"
         yield _observed(title, next_step, line, CLIENT)
 
 
 @cause(
     "app-invalid",
-    "the page of an app is missing or invalid",
+    "the page of an app is missing, invalid, or loads what its csp does not name",
     Level.SPECIFIC,
     rules=_RULES,
-    positive=ex.session(_host(MEDIA_TYPE), _LISTED, _read(media="text/html")),
+    positive=(
+        ex.session(_host(MEDIA_TYPE), _LISTED, _read(media="text/html")),
+        ex.session(_host(MEDIA_TYPE), _LISTED, _read()),
+    ),
     negative=ex.session(_host(MEDIA_TYPE), _LISTED, _read(resourceDomains=["https://cdn.example"])),
 )
 def invalid(facts: Facts) -> Iterator[Claim]:
     """The page does not exist, has another type or URI, is not an HTML document, or its metadata are wrong: findings of
-    EXT201 to EXT206 and EXT208. Hosts show nothing then, mostly without a message.
+    EXT201 to EXT206 and EXT208. Hosts show nothing then, mostly without a message. A page may load only from the origins
+    in its `csp`, by default from none; without its script it stays empty, and the error is only in the console of the
+    host's frame.
     """
     found = facts.violations(*_RULES)
     if found:
@@ -131,19 +111,6 @@ def invalid(facts: Facts) -> Iterator[Claim]:
             symptoms=[*found, *failed],
             side=SERVER,
         )
-
-
-@cause(
-    "app-blocked-by-csp",
-    "an app loads from an origin that its csp does not name",
-    Level.GENERAL,
-    positive=ex.session(_host(MEDIA_TYPE), _LISTED, _read()),
-    negative=ex.session(_host(MEDIA_TYPE), _LISTED, _read(resourceDomains=["https://cdn.example"])),
-)
-def blocked(facts: Facts) -> Iterator[Claim]:
-    """A host lets a page load only from the origins in its `csp`, by default from none. A page without its script stays
-    empty, and the error is only in the console of the host's frame.
-    """
     for uri, origin, member, line in facts.listed.apps.blocked[:1]:
         title = f"the app {quote(uri)} loads from {quote(origin)}, which {member} of its csp does not name: a host blocks that"
         next_step = f"add {origin} to _meta.ui.csp.{member} of the resource, or put everything into the page"

@@ -1,4 +1,4 @@
-"""A refused step of a sign-in by its values: which are those of the metadata or of an earlier step, and which are not.
+"""A refused step of a sign-in by its values: are they those of the metadata or of an earlier step?
 
 The recording has both as names (`same`, `differs`). That decides whose mistake a refusal is: values are never recorded,
 and the error of an authorization server names the parameter, but not who got it wrong.
@@ -24,11 +24,11 @@ class _Parameter(NamedTuple):
     maybe: str
     """A pattern of errors that may be about it."""
     other: str
-    """How the request differs."""
+    """The difference of the request, in words."""
     correct: str
-    """What the client has to do then."""
+    """The next step of the client then."""
     accept: str
-    """What the authorization server has to do if the request has the right value."""
+    """The next step of the authorization server if the request has the right value."""
 
 
 _PARAMETERS = {
@@ -66,30 +66,30 @@ _PARAMETERS = {
 }
 
 
-class Decision(NamedTuple):
+class OauthDecision(NamedTuple):
     title: str
-    """How the request compares, for the end of a sentence."""
+    """The comparison, for the end of a sentence."""
     side: str
     next_step: str
 
 
-def by_values(step: OauthStep, words: str) -> Decision | None:
+def by_values(step: OauthStep, words: str) -> OauthDecision | None:
     """Return what the values of a refused step decide; None if they decide nothing about this error."""
     for name, parameter in _PARAMETERS.items():
         is_about = re.search(parameter.words, words, re.IGNORECASE) is not None
         if name in step.fields.get("differs", ()) and (
             is_about or re.search(parameter.maybe, words) is not None
         ):
-            return Decision(parameter.other, CLIENT, parameter.correct)
+            return OauthDecision(parameter.other, CLIENT, parameter.correct)
         if name in step.fields.get("same", ()) and is_about:
-            return Decision(f"its {name} is the one that it should be", SERVER, parameter.accept)
+            return OauthDecision(f"its {name} is the one that it should be", SERVER, parameter.accept)
     return None
 
 
 AUDIENCE = "audience of the token"
 
 
-def token_by_values(facts: Facts, exchange: RefusedExchange) -> Decision | None:
+def token_by_values(facts: Facts, exchange: RefusedExchange) -> OauthDecision | None:
     """Return what the token of a refused message of MCP decides; None if that is nothing.
 
     The time of expiry and the audience are claims of JSON Web Tokens: of another token, only whether it was issued in
@@ -109,21 +109,21 @@ def token_by_values(facts: Facts, exchange: RefusedExchange) -> Decision | None:
     if isinstance(expires := step.fields.get("expires"), int):
         since = datetime.fromisoformat(facts.header.started).timestamp() + step.at - expires
         if since > 0:
-            return Decision(
+            return OauthDecision(
                 f"the token had expired {duration(since)} before",
                 CLIENT if "access_token" in same else "",
                 "let the client get a new token by its refresh token before this one expires or after a 401, and sign in "
                 "again; a token that was written by hand into the host's configuration needs a new one there",
             )
     if AUDIENCE in differs:
-        return Decision(
+        return OauthDecision(
             "the token is for another audience than the resource that the server's metadata name",
             _of_audience(facts),
             "request the token with resource = the URL of this server, as its metadata have it, and let the authorization server "
             "write that into the token (RFC 8707, 2.2); compare aud of the token with it",
         )
     if "access_token" in differs:
-        return Decision(
+        return OauthDecision(
             "the client sent another token than the one that was issued to it in this recording",
             "",
             "let the client use the token of the last answer of the token endpoint; if it has this one from its configuration or "

@@ -198,7 +198,7 @@ def optional_refusal_fatal(facts: Facts) -> Iterator[Claim]:
                 "answer 404 if it no longer knows the session"
             )
             known = {*facts.http.session_ids}
-            if known and "mcp-session-id" not in refused.request:
+            if known and refused.session_id is None:
                 why, side = f"{why}: the later GET has no Mcp-Session-Id", CLIENT
                 next_step = "the client must send the session id with each request, also when it opens the stream again"
         title = f"the client did not continue after its GET for a stream got HTTP {refused.status}{why}"
@@ -265,7 +265,7 @@ def body_not_sent(facts: Facts) -> Iterator[Claim]:
             or (exchange.hung_up == CLIENT and not failed.gave_up_at)
         ):
             continue
-        if exchange.ended_at is not None and exchange.ended_at < failed.asked_at + failed.took:
+        if exchange.ended_at is not None and exchange.ended_at < failed.until:
             continue
         if any(each.at >= exchange.at for each in facts.server.odd):
             continue  # A body came, which is not a message.

@@ -29,6 +29,23 @@ def advised(advice: str | Advice, words: str) -> str:
     return next(step for pattern, step in advice if re.search(pattern, words, re.IGNORECASE))
 
 
+class Trouble(NamedTuple):
+    """A kind of error outside the protocol, by the words in which programs name it."""
+
+    code: str
+    what: str
+    """The trouble, as a clause."""
+    next_step: str | Advice
+    named_by: str
+    """The programs that print these words, for docs/explain.md."""
+    signs: str
+    """The words, as a pattern without regard to case."""
+    errors: tuple[str, ...]
+    """Errors that name it, from servers that do not start."""
+    side: str = "environment"
+    only_at_start: bool = False
+
+
 class FailureRow(NamedTuple):
     """A cause by what its failures have in common: requests of the client in a state, or refused
     HTTP exchanges.

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from mcpspy.analysis.explain.causes import examples as ex
-from mcpspy.analysis.explain.causes.definition import advised
-from mcpspy.analysis.explain.causes.troubles import Trouble, trouble_of
+from mcpspy.analysis.explain.causes.definition import Advice, Trouble, advised
+from mcpspy.analysis.explain.causes.troubles import trouble_of
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import EvidenceLine, evidence, quote
 from mcpspy.analysis.explain.facts import Facts
@@ -24,8 +24,9 @@ class _Row(NamedTuple):
     summary: str
     rules: str
     """The most specific first."""
-    next_step: str
-    positive: str
+    next_step: str | Advice
+    """If it depends on the rule, with codes of rules as patterns."""
+    positive: str | tuple[str, ...]
     side: str = SERVER
     is_observation: bool = False
     negative: str | tuple[str, ...] = ()
@@ -53,10 +54,22 @@ _TABLE = (
     _Row(
         "result-rejected",
         "a result has a form that clients reject",
-        rules="DATA303 DATA302 DATA304 ENV108 DATA102 DATA401 DATA402 DATA403 DATA406 ENV105 DATA103 MOD201",
-        next_step="correct the form of this result: clients that check it raise an error, although the "
-        "exchange looks fine",
-        positive=ex.session(ex.call(), ex.result(content="done")),
+        rules="DATA303 DATA302 DATA304 ENV108 DATA102 DATA401 DATA402 DATA403 DATA406 ENV105 DATA103 MOD201 DATA411",
+        next_step=(
+            (
+                "DATA411",
+                "let the server name the type of the bytes that it sends; models refuse an image whose type is wrong",
+            ),
+            (
+                "",
+                "correct the form of this result: clients that check it raise an error, although the exchange looks fine",
+            ),
+        ),
+        positive=(
+            ex.session(ex.call(), ex.result(content="done")),
+            ex.session(ex.call(), _image("image/jpeg")),
+        ),
+        negative=ex.session(ex.call(), _image("image/png")),
     ),
     _Row(
         "error-swallowed",
@@ -100,28 +113,18 @@ _TABLE = (
         ),
     ),
     _Row(
-        "result-too-large",
-        "a result is too large for the host",
-        rules="HOST201",
-        next_step="return less: pages, a summary, or a resource link",
-        positive=ex.host("codex-mcp-client", ex.call(), ex.done(2, "x" * 66_000)),
+        "beyond-host-limit",
+        "a result is too large for the host, or a response came after its timeout",
+        rules="HOST201 HOST301",
+        next_step=(
+            ("HOST201", "return less: pages, a summary, or a resource link"),
+            ("", "make the call or the start faster, report progress, or raise the timeout of the host"),
+        ),
+        positive=(
+            ex.host("codex-mcp-client", ex.call(), ex.done(2, "x" * 66_000)),
+            ex.host("codex-mcp-client", ex.call(), ex.done()).replace("@ bare", "@ bare\n+ 12"),
+        ),
         negative=ex.host("codex-mcp-client", ex.call(), ex.done()),
-    ),
-    _Row(
-        "late-for-host",
-        "a response came after the host's timeout",
-        rules="HOST301",
-        next_step="make the call or the start faster, report progress, or raise the timeout of the host",
-        positive=ex.host("codex-mcp-client", ex.call(), ex.done()).replace("@ bare", "@ bare\n+ 12"),
-    ),
-    _Row(
-        "content-type-wrong",
-        "the bytes of a content block are of another type than its mimeType",
-        rules="DATA411",
-        next_step="let the server name the type of the bytes that it sends; models refuse an image whose "
-        "type is wrong",
-        positive=ex.session(ex.call(), _image("image/jpeg")),
-        negative=ex.session(ex.call(), _image("image/png")),
     ),
     _Row(
         "not-strict-json",
@@ -210,7 +213,9 @@ def _define(row: _Row) -> None:
             is_fatal = row.code in _ENDS_SESSIONS and not is_other
             left = facts.of(ClientLeft) if is_fatal else []
             title, symptoms = f"{quote(first.message)}{more}", [*found, *left]
-            claim = Claim(title=title, next_step=row.next_step, symptoms=symptoms, side=row.side)
+            claim = Claim(
+                title=title, next_step=advised(row.next_step, first.code), symptoms=symptoms, side=row.side
+            )
             claim.is_observation = row.is_observation
             if row.code == "error-swallowed" and (trouble := trouble_of(first.message, at_start=False)):
                 _blame(facts, claim, trouble, first.message)

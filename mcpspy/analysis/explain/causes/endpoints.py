@@ -19,7 +19,7 @@ from mcpspy.analysis.explain.causes.exchanges import (
     side_of,
     who_refused,
 )
-from mcpspy.analysis.explain.causes.http_sse import endpoints
+from mcpspy.analysis.explain.causes.http_sse import endpoints, lost_query
 from mcpspy.analysis.explain.causes.statuses import STATUSES, overcome
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import clause, evidence, quote
@@ -79,28 +79,53 @@ def endpoint_gone(facts: Facts) -> Iterator[Claim]:
 
 
 _AT_MESSAGE = ex.answered(404, {":path": "/message"}, {}, "Not Found")
+_BY_SSE = ("@ sse bare 2024-11-05", ex.initialize())
+
+
+def _posted_without_query(facts: Facts) -> Iterator[Claim]:
+    """Yield a claim of messages without the session, which is in the query of the address that an SSE stream names."""
+    for exchange, symptom in exchanges(facts, 400, 404, 422):
+        words = said(exchange, symptom)
+        query = lost_query(facts, exchange)
+        if exchange.method != "POST" or not query or not re.search(r"(?i)\bsession", words):
+            continue
+        title = (
+            f"{exchange.asked or 'a message'} was posted to {quote(exchange.path, 80)}, without the session of the address that the "
+            f"SSE stream had named ({quote(query, 60)}): HTTP {exchange.status}{clause(words)}"
+        )
+        next_step = (
+            "let the client post to the whole address of the event endpoint, with its query; look whether a proxy between client "
+            "and mcpspy drops it"
+        )
+        yield Claim(title=title, next_step=next_step, symptoms=alike(facts, exchange), side=CLIENT)
+        break
 
 
 @cause(
     "posted-elsewhere",
-    "the client posts to another path than that of the endpoint",
+    "the client posts to another address than that of the endpoint",
     Level.EXACT,
     rules="HTTP307",
     positive=(
         ex.session("@ http bare", ex.initialize(), _AT_MESSAGE),
-        ex.session("@ sse bare 2024-11-05", ex.initialize(), _AT_MESSAGE),
+        ex.session(*_BY_SSE, _AT_MESSAGE),
+        ex.session(*_BY_SSE, ex.answered(400, {":path": "/messages"}, "No session id")),
         ex.session("@ http", ex.listed("a"), ex.call(3), _AT_MESSAGE),
     ),
     negative=(
         ex.first_answer(404),
         ex.session("@ http bare", ex.initialize(), ex.answered(404, {":path": "/mcp/"})),
+        ex.session(*_BY_SSE, ex.answered(400, "No session id")),
+        ex.session(*_BY_SSE, ex.answered(400, {":path": "/messages"}, "No key")),
     ),
 )
 def posted_elsewhere(facts: Facts) -> Iterator[Claim]:
     """The URL in the client's configuration has another path, or the client makes the address of its messages
-    itself, from the URL of the stream, in place of the one that the server names.
+    itself, from the URL of the stream, in place of the one that the server names. In HTTP+SSE, that one has the session
+    in its query.
     """
-    upstream = urlsplit(facts.header.upstream or "").path
+    yield from _posted_without_query(facts)
+    upstream = facts.endpoint.path
     named = [(str(note.fields.get("data", "")), place) for note, place in endpoints(facts)[:1]]
     for exchange, symptom in exchanges(facts, 404, 405, 410):
         is_other = (
@@ -169,13 +194,13 @@ def wrong_endpoint(facts: Facts) -> Iterator[Claim]:
     for exchange, symptom in exchanges(facts, 403, 404, 405, 410):
         words = said(exchange, symptom)
         is_root = is_stream(exchange) and exchange.status == 404 and exchange.path in ("", "/")
-        is_other = (exchange.method != "POST" and not is_root) or ".well-known" in exchange.path
+        is_other = (exchange.method != "POST" and not is_root) or exchange.is_for_metadata
         is_other |= exchange.status == 403 and not (
             _AWS_HAS_NO_ROUTE.search(words) or _NO_APPLICATION.search(words)
         )
         has_worked = exchange.asked != "initialize" and facts.server.messages > (exchange.media_type == JSON)
         has_worked |= isinstance(symptom, FailedRequest) and not symptom.is_first
-        if is_other or has_worked or "mcp-session-id" in exchange.request:
+        if is_other or has_worked or exchange.session_id is not None:
             continue
         hint, allow = "most servers use /mcp, those of 2024-11-05 use /sse", exchange.response.get("allow")
         if exchange.status == 405 and allow:
@@ -203,7 +228,7 @@ def wrong_endpoint(facts: Facts) -> Iterator[Claim]:
             )
         elif words and not NO_ROUTE.search(words) and not _NOT_FOUND.search(words):
             next_step = f"look what the refusal means; if it knows nothing of MCP, {next_step}"
-        own = urlsplit(facts.header.upstream or "").path
+        own = facts.endpoint.path
         if exchange.path != own and exchange.path.rstrip("/") == own.rstrip("/"):
             title += f"; the client posts to {quote(exchange.path, 60)}, and the endpoint has the path {quote(own, 60)}"
             next_step = (
@@ -325,7 +350,7 @@ def _is_of_mcp(facts: Facts, exchange: RefusedExchange) -> bool:
     a word.
     """
     is_silent_get = exchange.method == "GET" and facts.server.messages and not exchange.words
-    return ".well-known" not in exchange.path and not is_silent_get and exchange.method != "HEAD"
+    return not exchange.is_for_metadata and not is_silent_get and exchange.method != "HEAD"
 
 
 define(

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from mcpspy.analysis.explain.causes.definition import advised
+from mcpspy.analysis.explain.causes.definition import Trouble, advised
 from mcpspy.analysis.explain.causes.examples import (
     call,
     done,
@@ -20,7 +20,8 @@ from mcpspy.analysis.explain.causes.examples import (
     session,
     stderr,
 )
-from mcpspy.analysis.explain.causes.troubles import TROUBLES, Trouble, trouble_of
+from mcpspy.analysis.explain.causes.start_troubles import OF_CACHE
+from mcpspy.analysis.explain.causes.troubles import TROUBLES, trouble_of
 from mcpspy.analysis.explain.claims import Claim, Explain, Level, cause
 from mcpspy.analysis.explain.evidence import BUG, EvidenceLine, NamedError, named_error, quote, quote_error
 from mcpspy.analysis.explain.facts import Facts
@@ -195,7 +196,7 @@ def _other_package(facts: Facts, words: str) -> str:
     """Return the package that no registry has, if the command does not name it: one that the server's package needs."""
     found = _UNMET.search(" ".join(words.split())) or _OF_REGISTRY.search(words)
     name = next((each for each in found.groups() if each), "") if found else ""
-    return "" if any(name in word for word in facts.header.command or ["."]) else name
+    return "" if any(name in word for word in facts.command or ["."]) else name
 
 
 def _has_conflict(facts: Facts, trouble: Trouble, words: str) -> bool:
@@ -234,23 +235,24 @@ def _own_package(facts: Facts, words: str) -> str:
     missing = _MISSING.search(words)
     if "named 'mcp." in words:
         return ""  # The SDK is there, in another version, although its own command (mcp run) may start the server.
-    names = {name for word in facts.header.command or () for name in re.split(r"[./\\]", word)}
+    names = {name for word in facts.command for name in re.split(r"[./\\]", word)}
     return missing[1] if missing and missing[1] in names else ""
 
 
 def _lacks_itself(facts: Facts, words: str) -> bool:
     """Return whether a package that a runner has installed does not have its own module."""
-    command, missing = facts.header.command or [""], _MISSING.search(words)
+    missing = _MISSING.search(words)
     names = {
-        re.split(r"[@=\[<>~]", word)[0].rsplit("/", 1)[-1].replace("-", "_").lower() for word in command[1:]
+        re.split(r"[@=\[<>~]", word)[0].rsplit("/", 1)[-1].replace("-", "_").lower()
+        for word in facts.command[1:]
     }
-    is_run = _PACKAGE_RUNNER.search(command[0]) is not None
+    is_run = _PACKAGE_RUNNER.search(facts.program) is not None
     return is_run and missing is not None and missing[1].lower() in names
 
 
 def _beside_program(facts: Facts, words: str) -> bool:
     """Return whether a missing file is in the folder of the program that the command names, and is not that program."""
-    paths = [word for word in facts.header.command or () if re.match(r"/|[A-Za-z]:[\\/]", word)]
+    paths = [word for word in facts.command if re.match(r"/|[A-Za-z]:[\\/]", word)]
     if any(path in words for path in paths):
         return False
     folders = [
@@ -269,7 +271,7 @@ def _is_other_version(facts: Facts, trouble: Trouble, words: str) -> bool:
 
 def _is_undeclared(facts: Facts, trouble: Trouble, words: str) -> bool:
     """Return whether a package imports what it does not declare: its runner has installed what it declares."""
-    is_run = _PACKAGE_RUNNER.search((facts.header.command or [""])[0]) is not None
+    is_run = _PACKAGE_RUNNER.search(facts.program) is not None
     is_import = _MISSING.search(words) is not None or _MISSING_IN_NODE.search(words) is not None
     return trouble.code == "module-missing" and is_run and is_import and not _own_package(facts, words)
 
@@ -284,18 +286,20 @@ def _is_half_installed(facts: Facts, trouble: Trouble, words: str) -> bool:
     if trouble.code != "package-broken" or importer is None or not _FILE_MISSING.search(words):
         return False
     name = importer[1].replace("\\", "/")
-    return bool(facts.header.command) and not any(name in word for word in facts.header.command or ())
+    return bool(facts.command) and not any(name in word for word in facts.command)
 
 
 def _is_home_unexpanded(facts: Facts, words: str) -> bool:
     """Return whether a path begins with ~ that is not from the command."""
-    return _HOME.search(words) is not None and not any("~" in word for word in facts.header.command or ())
+    return _HOME.search(words) is not None and not any("~" in word for word in facts.command)
 
 
 def _side(facts: Facts, trouble: Trouble, words: str) -> str:
     """Return the side that has to correct a trouble; empty if the error does not tell."""
     if _is_other_version(facts, trouble, words) or _is_undeclared(facts, trouble, words):
         return SERVER
+    if trouble.code == "install-failed" and re.search(OF_CACHE, words, re.IGNORECASE):
+        return "environment"
     if trouble.code == "file-missing" and _split_path(facts, words):
         return ""  # The user or the host divided it at its blanks.
     if trouble.code == "file-missing" and _beside_program(facts, words):
@@ -307,15 +311,13 @@ def _side(facts: Facts, trouble: Trouble, words: str) -> str:
     if _is_half_installed(facts, trouble, words):
         return ""  # An interrupted installation, or a release of one of them.
     if _has_conflict(facts, trouble, words):
-        return "" if "--with" in (facts.header.command or ()) else SERVER
+        return "" if "--with" in facts.command else SERVER
     if trouble.code == "module-missing" and _other_package(facts, words):
         return ""  # The package needs what was never published, or the registry does not show it (a mirror, a minimal age).
     if trouble.code == "file-missing" and _is_home_unexpanded(facts, words):
         return ""  # A script around the server has it, or the server.
     if trouble.code == "file-missing" and _IN_PACKAGE.search(words):
-        named = [
-            word for word in (facts.header.command or ()) if len(word) > 2 and word.strip("\"'") in words
-        ]
+        named = [word for word in facts.command if len(word) > 2 and word.strip("\"'") in words]
         return trouble.side if named else ""  # A file of the installed package, which no configuration names.
     return trouble.side
 
@@ -326,7 +328,7 @@ _BARE = re.compile(r"[^\s/\\=:.@-][^/\\=:@]*")
 
 def _split_path(facts: Facts, words: str) -> str:
     """Return the path that a missing one may be the beginning of: words without a folder follow it in the command."""
-    command = facts.header.command or []
+    command = facts.command
     for number, word in enumerate(command[1:-1], 1):
         is_path = re.match(r"/.*/|[A-Za-z]:[\\/]", word) is not None and not re.search(r"\.\w{1,5}$", word)
         if is_path and word in words and _BARE.fullmatch(command[number + 1]):
@@ -337,7 +339,7 @@ def _split_path(facts: Facts, words: str) -> str:
 
 def _is_absolute(facts: Facts, words: str) -> bool:
     """Return whether a missing file is named by its whole path in the command."""
-    return any(word in words for word in facts.header.command or () if re.match(r"/.*/|[A-Za-z]:[\\/]", word))
+    return any(word in words for word in facts.command if re.match(r"/.*/|[A-Za-z]:[\\/]", word))
 
 
 def _next_step_of_module(facts: Facts, trouble: Trouble, words: str) -> str:
@@ -359,9 +361,9 @@ def _next_step_of_module(facts: Facts, trouble: Trouble, words: str) -> str:
             f"the public registry; if that has it, look at the mirror (npm config get registry, a minimal age of releases); if "
             f"not, use the version of the server before, and tell its author"
         )
-    if (own := _own_package(facts, words)) and own in (facts.header.command or ()):  # python -m NAME
+    if (own := _own_package(facts, words)) and own in facts.command:  # python -m NAME
         return (
-            f"install the package that has {quote(own, 40)!r} into this interpreter ({quote((facts.header.command or [''])[0], 80)}), or "
+            f"install the package that has {quote(own, 40)!r} into this interpreter ({quote(facts.program, 80)}), or "
             f"start the server with uvx, or with the interpreter that has it"
         )
     if own:
@@ -417,7 +419,7 @@ def _next_step(facts: Facts, trouble: Trouble, words: str) -> str:
             "the path begins with ~, which no shell replaces in quotes: correct the script or the program "
             "that has it ($HOME, or the whole path)"
         )
-    quoted = next((word for word in facts.header.command or () if _QUOTED.fullmatch(word)), None)
+    quoted = next((word for word in facts.command if _QUOTED.fullmatch(word)), None)
     if quoted is not None and trouble.code in ("file-missing", "command-not-found", "module-missing"):
         return (
             f"remove the quotation marks inside the argument {quote(quoted, 100)}: a host starts no shell, so they are part "

@@ -127,6 +127,11 @@ def http(
     return session(note("http", **fields, response=given), note("http-end", http=number))
 
 
+def pings(*numbers: int) -> str:
+    """Return requests that are answered."""
+    return session(*(session(request("ping", number), result(number)) for number in numbers))
+
+
 def unauthorized(*lines: str) -> str:
     """Return a session over HTTP whose first request gets 401, and what the client does then."""
     return session(first_answer(401, {}, {"www-authenticate": "Bearer"}), *lines)

@@ -134,10 +134,10 @@ def _lost_behind(facts: Facts) -> Iterator[Claim]:
     """Yield a claim for each header that the recorded request has, and that a refusal misses."""
     told: set[str] = set()
     for exchange, symptom in exchanges(facts, 400, 401, 403, 404, 406, 411, 415, 422, 428):
-        challenge = challenge_words(exchange.response.get("www-authenticate", ""))
+        challenge = challenge_words(exchange.challenge)
         words = said(exchange, symptom) or challenge
         name = _lost(exchange, words) or (challenge and _lost(exchange, challenge))
-        if not name or name in told or ".well-known" in exchange.path:
+        if not name or name in told or exchange.is_for_metadata:
             continue
         told.add(name)
         same = [

@@ -52,7 +52,7 @@ def sse_stream_ended(facts: Facts) -> Iterator[Claim]:
     ]
     for failed in facts.failed(*SILENT, State.REFUSED, State.ERROR):
         status = 0 if failed.refusal is None else failed.refusal.status or 0
-        until = failed.asked_at + failed.took + 0.1
+        until = failed.until + 0.1
         streams = [each for each in ended if each[0] <= failed.asked_at and each[1] <= until]
         is_answered = failed.answer_at is not None and status < 400
         if not streams or failed.side != CLIENT or is_answered or 300 <= status < 400:
@@ -84,39 +84,6 @@ def lost_query(facts: Facts, exchange: RefusedExchange) -> str:
     """Return the query of the address that the stream names, if a message was posted without one; else nothing."""
     named = [urlsplit(str(note.fields.get("data", ""))).query for note, _ in endpoints(facts)]
     return named[-1] if named and not exchange.has_query else ""
-
-
-@cause(
-    "sse-query-lost",
-    "messages are posted without the session of the address that the SSE stream names",
-    Level.EXACT,
-    positive=ex.session(
-        "@ sse bare 2024-11-05", ex.initialize(), ex.answered(400, {":path": "/messages"}, "No session id")
-    ),
-    negative=(
-        ex.session("@ sse bare 2024-11-05", ex.initialize(), ex.answered(400, "No session id")),
-        ex.session(
-            "@ sse bare 2024-11-05", ex.initialize(), ex.answered(400, {":path": "/messages"}, "No key")
-        ),
-    ),
-)
-def sse_query_lost(facts: Facts) -> Iterator[Claim]:
-    """In HTTP+SSE, the session is in the query of the address that the stream names in its event endpoint."""
-    for exchange, symptom in exchanges(facts, 400, 404, 422):
-        words = said(exchange, symptom)
-        query = lost_query(facts, exchange)
-        if exchange.method != "POST" or not query or not re.search(r"(?i)\bsession", words):
-            continue
-        title = (
-            f"{exchange.asked or 'a message'} was posted to {quote(exchange.path, 80)}, without the session of the address that the "
-            f"SSE stream had named ({quote(query, 60)}): HTTP {exchange.status}{clause(words)}"
-        )
-        next_step = (
-            "let the client post to the whole address of the event endpoint, with its query; look whether a proxy between client "
-            "and mcpspy drops it"
-        )
-        yield Claim(title=title, next_step=next_step, symptoms=alike(facts, exchange), side=CLIENT)
-        break
 
 
 @cause(
@@ -207,11 +174,7 @@ def sse_transport(facts: Facts) -> Iterator[Claim]:
     """
     first_at = facts.client.first_at
     for refusal in (*facts.of(RefusedExchange), *facts.http.not_offered):
-        is_first = (
-            is_stream(refusal)
-            and ".well-known" not in refusal.path
-            and "mcp-session-id" not in refusal.request
-        )
+        is_first = is_stream(refusal) and not refusal.is_for_metadata and refusal.session_id is None
         is_first &= first_at is None or refusal.at < first_at
         if refusal.status == 404 and refusal.path in ("", "/"):
             continue  # No transport has its endpoint there: `wrong-endpoint`.
@@ -245,7 +208,7 @@ def sse_endpoint_lost(facts: Facts) -> Iterator[Claim]:
     """The `endpoint` event has a path that lacks the prefix under which a proxy or a mount serves
     the server.
     """
-    upstream = urlsplit(facts.header.upstream or "")
+    upstream = facts.endpoint
     is_new = not any(method == "POST" and (status or 300) < 300 for method, status in facts.http.statuses)
     for note, place in endpoints(facts)[:1]:
         named = str(note.fields.get("data", ""))

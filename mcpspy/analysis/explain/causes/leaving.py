@@ -275,29 +275,8 @@ REACTION = 0.1
 """Seconds within which a client that fails at a line ends the session."""
 
 
-@cause(
-    "ended-after-long-line",
-    "the client ended the session at a long line",
-    Level.EXACT,
-    positive=ex.session(
-        ex.call(),
-        "+ 0.05",
-        ex.done(2, "x" * 70_000),
-        ex.note("signal", signal="SIGTERM"),
-        ex.note("exit", code=None, signal="SIGTERM"),
-    ),
-    negative=ex.session(
-        ex.call(),
-        "+ 0.05",
-        ex.done(2, "x"),
-        ex.note("signal", signal="SIGTERM"),
-        ex.note("exit", code=None, signal="SIGTERM"),
-    ),
-)
-def ended_after_long_line(facts: Facts) -> Iterator[Claim]:
-    """Readers with a limit for a line (64 KiB in asyncio and in Go's bufio.Scanner, 10 MiB in some
-    hosts) fail at a longer one, and the client ends.
-    """
+def _ended_at_line(facts: Facts) -> Iterator[Claim]:
+    """Yield a claim of a client that ended the session at a long line."""
     server, closed_at = facts.server, facts.client.closed_at
     for note, place in facts.notes.get("oversized", []):
         size = f"{note.fields.get('size'):,} bytes"
@@ -327,24 +306,35 @@ def ended_after_long_line(facts: Facts) -> Iterator[Claim]:
 
 
 _UNDELIVERED = ex.note("closed", by="client", pipe="stdout", undelivered=65_536)
+_TERMINATED = (ex.note("signal", signal="SIGTERM"), ex.note("exit", code=None, signal="SIGTERM"))
 
 
 @cause(
     "line-not-read",
-    "the client stopped reading in a long line",
+    "the client stopped reading, or ended the session, at a long line",
     Level.EXACT,
     rules="ENV101 ENV113 ENV119 LIFE202",
-    positive=ex.session(
-        ex.call(), f'<< {{"result":{"x" * 70_000}\\x04', "+ 9", ex.CLIENT_CLOSED, _UNDELIVERED, ex.exited(0)
+    positive=(
+        ex.session(
+            ex.call(),
+            f'<< {{"result":{"x" * 70_000}\\x04',
+            "+ 9",
+            ex.CLIENT_CLOSED,
+            _UNDELIVERED,
+            ex.exited(0),
+        ),
+        ex.session(ex.call(), "+ 0.05", ex.done(2, "x" * 70_000), *_TERMINATED),
     ),
-    negative=ex.session(
-        ex.call(), f'<< {{"result":{"x" * 70_000}\\x04', "+ 9", ex.CLIENT_CLOSED, ex.exited(0)
+    negative=(
+        ex.session(ex.call(), f'<< {{"result":{"x" * 70_000}\\x04', "+ 9", ex.CLIENT_CLOSED, ex.exited(0)),
+        ex.session(ex.call(), "+ 0.05", ex.done(2, "x"), *_TERMINATED),
     ),
 )
 def line_not_read(facts: Facts) -> Iterator[Claim]:
-    """A reader with a limit (64 KiB in Go's bufio.Scanner) ends at a longer line, and the rest of the client does not
-    notice: each later request waits in vain.
+    """A reader with a limit (64 KiB in asyncio and in Go's bufio.Scanner, 10 MiB in some hosts) ends at a longer line, and
+    the client with it; or the rest of the client does not notice, and each later request waits in vain.
     """
+    yield from _ended_at_line(facts)
     lost = [
         note
         for note, _ in facts.notes.get("closed", [])
@@ -359,9 +349,7 @@ def line_not_read(facts: Facts) -> Iterator[Claim]:
     waited = facts.client.closed_at - line.at
     if waited < REACTION:
         return
-    waiting = [
-        each for each in without_response(facts, CLIENT) if each.asked_at + max(each.took, 0.0) >= line.at
-    ]
+    waiting = [each for each in without_response(facts, CLIENT) if each.until >= line.at]
     about = f", probably the response to {waiting[0].about}," if waiting else ""
     title = (
         f"the client stopped reading in a line of more than {line.size:,} bytes{about} and kept the session open for "

@@ -29,8 +29,7 @@ def _findings(facts: Facts, *codes: str, side: str = "") -> list[Finding]:
 
 def _is_near(finding: Finding, failed: FailedRequest) -> bool:
     """Return whether the other side sent the message with a finding while a request waited."""
-    until = failed.asked_at + max(failed.took, 0.0) + 1.0
-    return finding.side != failed.side and failed.asked_at <= finding.at <= until
+    return finding.side != failed.side and failed.asked_at <= finding.at <= failed.until + 1.0
 
 
 @cause(
@@ -323,7 +322,7 @@ def handshake_incomplete(facts: Facts) -> Iterator[Claim]:
         )
         next_step = "the client must send notifications/initialized before other requests"
         if facts.client.methods["initialized"]:  # Its name in the Language Server Protocol.
-            title += "; it sent initialized, which is no name of MCP"
+            title += "; it sent initialized, which is not a method of MCP"
             next_step = "let the client send notifications/initialized in place of initialized"
         symptoms = [*failed, *left, *facts.violations("LIFE103", "LIFE102")]
         for end in ends:
@@ -335,7 +334,7 @@ def handshake_incomplete(facts: Facts) -> Iterator[Claim]:
     # A session whose start the recording lacks has an id.
     is_begun = is_sent or facts.answered or facts.client.methods["initialize"]
     refused = [each for each in failed if each.state not in SILENT]
-    refused = [each for each in refused if each.refusal is None or _ID not in each.refusal.request]
+    refused = [each for each in refused if each.refusal is None or each.refusal.session_id is None]
     if refused and not is_begun:
         title = f"the client sent {refused[0].about} and never initialize: {quote(refused[0].words)}"
         next_step = "the client must send initialize first, and then notifications/initialized"

@@ -96,7 +96,7 @@ def _stop(facts: Facts, last: OauthStep) -> _Stop:
 
 def _shorter_resource(facts: Facts, step: OauthStep) -> str:
     """Return the resource of metadata if its path is another than that of the endpoint; else nothing."""
-    resource, endpoint = str(step.fields.get("resource") or ""), urlsplit(facts.header.upstream or "").path
+    resource, endpoint = str(step.fields.get("resource") or ""), facts.endpoint.path
     return resource if resource and urlsplit(resource).path.rstrip("/") != endpoint.rstrip("/") else ""
 
 
@@ -133,7 +133,7 @@ def _elsewhere(facts: Facts) -> str | None:
 def _metadata_elsewhere(facts: Facts, challenge: str) -> str:
     """Return the address of metadata that a 401 names, if it is at another host than the endpoint; else nothing."""
     named = re.search(r'resource_metadata="?([^",\s]+)', challenge)
-    hosts = {urlsplit(facts.header.upstream or "").hostname, first_host(facts)}
+    hosts = {facts.endpoint.hostname, first_host(facts)}
     return (
         named[1] if named is not None and urlsplit(named[1]).hostname not in {None, *LOOPBACK, *hosts} else ""
     )
@@ -197,7 +197,7 @@ _NAMED_METADATA = f'Bearer resource_metadata="{ex.ISSUER}/.well-known/oauth-prot
 )
 def token_missing(facts: Facts) -> Iterator[Claim]:
     """The client has no token, a proxy drops Authorization, or the sign-in was not begun or not completed."""
-    refused = [exchange for exchange, _ in unauthorized(facts) if "authorization" not in exchange.request]
+    refused = [exchange for exchange, _ in unauthorized(facts) if not exchange.has_token]
     if not refused or any(step.status == 200 for step in steps_of(facts, "token")):
         return
     first, challenge = refused[0], refused[0].response.get("www-authenticate")
@@ -206,7 +206,7 @@ def token_missing(facts: Facts) -> Iterator[Claim]:
     if key := _key_of(facts, first):
         title = f"{about(first)} was sent with {quote(key, 40)}, and the server answered HTTP {first.status}"
     title += f" ({quote(words, 80)})" if words else ""
-    has_worked = facts.answered[CLIENT, "tools/list"] or facts.answered[CLIENT, "tools/call"]
+    has_worked = facts.has_worked
     if has_worked:
         title += ", although requests before had succeeded"
     next_step = "set the Authorization header in the host's configuration, or sign in there"
@@ -296,7 +296,7 @@ def _key_of(facts: Facts, exchange: RefusedExchange) -> str:
     """Return the header, or the parameter of the URL, by which a request without Authorization has a key; else nothing."""
     names = [
         *exchange.request,
-        *(part.partition("=")[0] for part in urlsplit(facts.header.upstream or "").query.split("&")),
+        *(part.partition("=")[0] for part in facts.endpoint.query.split("&")),
     ]
     return next((name for name in names if _KEY.search(name)), "")
 
@@ -340,11 +340,8 @@ def token_left_out(facts: Facts) -> Iterator[Claim]:
         for exchange, symptom in exchanges(facts, 401)
         if since is not None
         and exchange.at > since
-        and (
-            exchange.method == "POST"
-            or exchange.request.get("mcp-session-id", "") in facts.http.accepted_count
-        )
-        and "authorization" not in exchange.request
+        and (exchange.method == "POST" or facts.http.has_accepted(exchange))
+        and not exchange.has_token
         and exchange.agent in facts.http.agents  # Another program may have no token at all.
     ]
     if not left_out or any(at > left_out[0][0].at for at in signing_in):
@@ -383,9 +380,9 @@ def signed_in(facts: Facts) -> Iterator[Claim]:
         each for each in refused if isinstance(each, FailedRequest) and is_overcome([each])
     ]
     if steps_of(facts, "retry"):
-        began += [each for exchange, each in unauthorized(facts) if "authorization" not in exchange.request]
+        began += [each for exchange, each in unauthorized(facts) if not exchange.has_token]
     if began:  # Clients ask for metadata at several places; that some have none is foreseen (RFC 9728, 3.1).
         absent = [each for each in facts.of(RefusedExchange) if each.status == 404]
-        began += [each for each in absent if ".well-known" in each.path]
+        began += [each for each in absent if each.is_for_metadata]
         title = "the client signed in after HTTP 401, as it should"
         yield Claim(title=title, next_step="nothing", symptoms=began, is_observation=True)

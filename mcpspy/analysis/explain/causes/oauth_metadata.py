@@ -111,7 +111,7 @@ def _not_asked(facts: Facts) -> str | None:
     asked = {step.path.rstrip("/") for step in _read(facts)}
     if not asked or "" in asked:
         return None
-    challenges = (exchange.response.get("www-authenticate", "") for exchange, _ in unauthorized(facts))
+    challenges = (exchange.challenge for exchange, _ in unauthorized(facts))
     named = (found[1] for found in map(_NAMED.search, challenges) if found)
     return next((url for url in named if urlsplit(url).path.rstrip("/") not in asked), None)
 
@@ -154,7 +154,7 @@ def sign_in_not_offered(facts: Facts) -> Iterator[Claim]:
         yield sign_in_claim(facts, title, next_step, *metadata[:2], side="proxy")
         return
     if refused and metadata and all(step.status != 200 for step in metadata):
-        named = _NAMED.search(refused[0].response.get("www-authenticate", ""))
+        named = _NAMED.search(refused[0].challenge)
         title = (
             f"the server wants a token and names no way to get one: its 401 has no WWW-Authenticate with "
             f"resource_metadata, and {len(metadata)} addresses of metadata were answered with HTTP {metadata[-1].status}"
@@ -168,7 +168,7 @@ def sign_in_not_offered(facts: Facts) -> Iterator[Claim]:
             "configure a token (header Authorization) in the host, if the server takes a fixed one; else "
             "let the server serve /.well-known/oauth-protected-resource and name it in WWW-Authenticate"
         )
-        if "authorization" in refused[0].request and named is None:
+        if refused[0].has_token and named is None:
             title = f"the server refused the token{clause(refused[0].words)}, and names no way to sign in: {title.partition(': ')[2]}"
             next_step = (
                 "correct the token in the host's configuration (header Authorization): this server takes only one that was "
@@ -184,9 +184,7 @@ def _blocked(facts: Facts, metadata: list[OauthStep]) -> RefusedExchange | None:
     if not metadata or any(step.status == 200 for step in metadata):
         return None
     numbers = {step.fields.get("http") for step in metadata}
-    asked = [
-        each for each in facts.of(RefusedExchange) if each.number in numbers or ".well-known" in each.path
-    ]
+    asked = [each for each in facts.of(RefusedExchange) if each.number in numbers or each.is_for_metadata]
     return next((each for each in asked if is_bot_wall(each)), None)
 
 
@@ -308,7 +306,7 @@ def _named_member(step: OauthStep, words: str) -> str:
 def oauth_registration(facts: Facts) -> Iterator[Claim]:
     """Dynamic registration is refused or not offered: the client needs an id that was registered by hand."""
     found = [step for step in steps_of(facts, "resource metadata", "server metadata") if step.status == 200]
-    endpoint = urlsplit(facts.header.upstream or "").path
+    endpoint = facts.endpoint.path
     if not unauthorized(facts) or not found or any(_other_resource(step, endpoint) for step in found):
         return  # The metadata of another resource led the client away (RFC 9728, 3.3).
     if (refused := refused_step(facts, "registration")) is not None:
@@ -441,7 +439,7 @@ def oauth_metadata(facts: Facts) -> Iterator[Claim]:
         claim = sign_in_claim(facts, title, _METADATA_STEPS[violation.code], side=SERVER)
         claim.evidence = violation.lines[:1]
         yield claim
-    endpoint = urlsplit(facts.header.upstream or "").path
+    endpoint = facts.endpoint.path
     for step in () if went_on else steps_of(facts, "resource metadata"):
         if resource := _other_resource(step, endpoint):
             title = (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from urllib.parse import urlsplit
 
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.connection import REFUSED_BY_MCPSPY
@@ -84,14 +83,12 @@ def host_refused(facts: Facts) -> Iterator[Claim]:
             # A short 403 with an Origin, and no word of signing in: the check of the origin, which gives no reason.
             is_short = len(words) < 40 and exchange.media_type != "text/html"
             # A session that worked came from the same page.
-            is_short = (
-                is_short and exchange.request.get("mcp-session-id", "") not in facts.http.accepted_count
-            )
+            is_short = is_short and not facts.http.has_accepted(exchange)
             is_short = is_short and not _OTHER_REASON.search(words)
-            is_origin = is_origin or (is_short and "www-authenticate" not in exchange.response)
+            is_origin = is_origin or (is_short and not exchange.challenge)
         if exchange.status != 421 and not is_origin and not is_host:
             continue
-        name, value = "Host", urlsplit(facts.header.upstream or "").netloc
+        name, value = "Host", facts.endpoint.netloc
         proxy = (
             ", or let the proxy in front of it keep the Host of the client (nginx: proxy_set_header Host "
             "$http_host)"

@@ -218,36 +218,23 @@ def initialize_not_tried(facts: Facts) -> Iterator[Claim]:
         yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=CLIENT)
 
 
-@cause(
-    "discover-refused",
-    "the server refused server/discover, and the client continued with initialize",
-    Level.EXACT,
-    rules="MOD106 MOD108",
-    positive=ex.session(
-        "@ http bare",
-        _DISCOVER,
-        ex.answered(400, {"mcp-session-id": None}, {"content-type": "text/plain"}),
-        *(ex.initialize(), ex.welcome(), ex.INITIALIZED),
-    ),
-)
-def discover_refused(facts: Facts) -> Iterator[Claim]:
-    """A client of 2026-07-28 asks an older server first for its revisions; after any refusal it
-    begins with initialize.
-    """
-    went_on = facts.client.methods["initialize"] > 0
-    for failed in facts.failed():
-        # Some clients begin another process, and so another session, for initialize.
-        is_unknown = failed.code == -32601 and not failed.effects and failed.state in ERRORS
-        if failed.method == "server/discover" and failed.code != -32020 and (went_on or is_unknown):
-            how = "continued with initialize, as it should" if went_on else "has to begin with initialize"
-            title = (
-                f"the server refused server/discover ({MODERN}), and the client {how}: "
-                f"{quote(failed.words or failed.why)}"
-            )
-            symptoms = [failed, *facts.violations("MOD106", "MOD108")]
-            claim = Claim(title=title, next_step=_UPDATE, symptoms=symptoms, is_observation=True)
-            claim.level = Level.EXACT if went_on else Level.SPECIFIC
-            yield claim
+def _none_in_common(facts: Facts) -> Iterator[Claim]:
+    """Yield a claim of a client that asked server/discover for the revisions, and knows none of them."""
+    went_on = facts.client.methods["tools/list"] + facts.client.methods["initialize"]
+    if facts.listed.unsupported is not None and not went_on:
+        asked, supported = facts.listed.unsupported
+        title = (
+            f"the client asked for {quote(asked, 20)}, and the server supports "
+            f"{quote(', '.join(supported), 100)}"
+        )
+        next_step = "update the older side: they have no revision in common"
+        yield Claim(title=title, next_step=next_step, symptoms=[*facts.of(ClientLeft)])
+
+
+def _discovered(revision: str) -> str:
+    return ex.session(
+        f"@ {MODERN} http", ex.request("server/discover"), ex.result(supportedVersions=[revision])
+    )
 
 
 @cause(
@@ -264,15 +251,17 @@ def discover_refused(facts: Facts) -> Iterator[Claim]:
             ),
             ex.error("protocolVersion: Required", -32602, 1),
         ),
+        _discovered("2099-01-01"),
     ),
     negative=(
         ex.session(ex.call(), ex.error("ssl: unsupported protocol version")),
         ex.session(ex.call(), ex.error("API version 2.1 is not supported by this cluster", -32000)),
+        _discovered(MODERN),
     ),
 )
 def version_mismatch(facts: Facts) -> Iterator[Claim]:
-    """A server should answer initialize with a revision that it knows, and a client that does not
-    know it leaves.
+    """A server should answer initialize with a revision that it knows, and a client that does not know it leaves; so does
+    one that knows none of those that server/discover names.
     """
     for failed in facts.failed():
         is_about = failed.code == -32022 or (failed.code is not None and _REVISION.search(failed.words))
@@ -316,7 +305,7 @@ def version_mismatch(facts: Facts) -> Iterator[Claim]:
             facts.answered[CLIENT, method] for method in ("tools/list", "tools/call", "resources/list")
         )
         yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=SERVER, is_observation=goes_on)
-    has_worked = facts.answered[CLIENT, "tools/list"] or facts.answered[CLIENT, "tools/call"]
+    has_worked = facts.has_worked
     closed_at = facts.client.closed_at
     has_left_before = closed_at is not None and (facts.server.last_at or 0.0) >= closed_at
     # A client that cannot read the result leaves for its form, whatever its revision: `client-left`.
@@ -351,6 +340,7 @@ def version_mismatch(facts: Facts) -> Iterator[Claim]:
                 next_step, side = "let the server answer with a revision of MCP that it supports", SERVER
             symptoms = [violation, *facts.of(ClientLeft)]
             yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=side)
+    yield from _none_in_common(facts)
 
 
 def _older_than_transport(facts: Facts, violation: Violation) -> Iterator[Claim]:
@@ -365,30 +355,22 @@ def _older_than_transport(facts: Facts, violation: Violation) -> Iterator[Claim]
         yield Claim(title=title, next_step=next_step, symptoms=[violation, *left])
 
 
-@cause(
-    "revision-not-supported",
-    "the server supports none of the revisions that the client asked for",
-    Level.EXACT,
-    positive=ex.session(
-        f"@ {MODERN} http", ex.request("server/discover"), ex.result(supportedVersions=["2099-01-01"])
-    ),
-    negative=ex.session(
-        f"@ {MODERN} http", ex.request("server/discover"), ex.result(supportedVersions=[MODERN])
-    ),
-)
-def revision_not_supported(facts: Facts) -> Iterator[Claim]:
-    """Since 2026-07-28, a client asks server/discover for the revisions, and leaves if it knows
-    none of them.
-    """
-    went_on = facts.client.methods["tools/list"] + facts.client.methods["initialize"]
-    if facts.listed.unsupported is not None and not went_on:
-        asked, supported = facts.listed.unsupported
-        title = (
-            f"the client asked for {quote(asked, 20)}, and the server supports "
-            f"{quote(', '.join(supported), 100)}"
-        )
-        next_step = "update the older side: they have no revision in common"
-        yield Claim(title=title, next_step=next_step, symptoms=[*facts.of(ClientLeft)])
+def _discover_refused(facts: Facts) -> Iterator[Claim]:
+    """Yield a claim of a client of 2026-07-28 that asked an older server for its revisions first."""
+    went_on = facts.client.methods["initialize"] > 0
+    for failed in facts.failed():
+        # Some clients begin another process, and so another session, for initialize.
+        is_unknown = failed.code == -32601 and not failed.effects and failed.state in ERRORS
+        if failed.method == "server/discover" and failed.code != -32020 and (went_on or is_unknown):
+            how = "continued with initialize, as it should" if went_on else "has to begin with initialize"
+            title = (
+                f"the server refused server/discover ({MODERN}), and the client {how}: "
+                f"{quote(failed.words or failed.why)}"
+            )
+            symptoms = [failed, *facts.violations("MOD106", "MOD108")]
+            claim = Claim(title=title, next_step=_UPDATE, symptoms=symptoms, is_observation=True)
+            claim.level = Level.EXACT if went_on else Level.SPECIFIC
+            yield claim
 
 
 AT_ONCE = 0.05
@@ -397,23 +379,35 @@ AT_ONCE = 0.05
 
 @cause(
     "downgrade",
-    "the server answered with an older revision than the client asked for",
+    "the server has an older revision than the client asked for",
     Level.GENERAL,
-    positive=ex.session(
-        "@ bare",
-        ex.initialize(),
-        ex.welcome(1, "2025-06-18"),
-        ex.INITIALIZED,
-        ex.request("ping"),
-        ex.result(),
+    rules="MOD106 MOD108",
+    positive=(
+        ex.session(
+            "@ bare",
+            ex.initialize(),
+            ex.welcome(1, "2025-06-18"),
+            ex.INITIALIZED,
+            ex.request("ping"),
+            ex.result(),
+        ),
+        ex.session(
+            "@ http bare",
+            _DISCOVER,
+            ex.answered(400, {"mcp-session-id": None}, {"content-type": "text/plain"}),
+            *(ex.initialize(), ex.welcome(), ex.INITIALIZED),
+        ),
     ),
 )
 def downgrade(facts: Facts) -> Iterator[Claim]:
-    """Both speak the older revision, so all is well; features of the newer one are not available."""
+    """Both speak the older revision, so all is well; features of the newer one are not available. A client of 2026-07-28
+    asks an older server first for its revisions, and begins with initialize after any refusal.
+    """
+    yield from _discover_refused(facts)
     asked, agreed = facts.listed.asked_revision, facts.session.agreed_revision
     if asked is not None and agreed is not None and agreed < asked:
         title = f"the client asked for {quote(asked, 20)}, and the server chose {quote(agreed, 20)}"
-        next_step = "update the server's SDK for features of the newer revision"
+        next_step = _UPDATE
         left = next(iter(facts.of(ClientLeft)), None)
         has_asked = facts.client.methods.keys() - {"initialize", "notifications/initialized"}
         is_refused = any(each.asked == "notifications/initialized" for each in facts.of(RefusedExchange))

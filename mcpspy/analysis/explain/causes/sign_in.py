@@ -48,7 +48,7 @@ def _symptoms(facts: Facts) -> list[Symptom]:
     rest = [
         each
         for each in facts.of(RefusedExchange)
-        if each.number in steps or each.place in steps or ".well-known" in each.path
+        if each.number in steps or each.place in steps or each.is_for_metadata
     ]
     early = [
         symptom

@@ -196,18 +196,19 @@ MANY_GETS = 5
 """GETs that got 405 from which a client asks in vain on purpose: SDKs ask once in a session, and again after a new start."""
 
 
-def _in_vain(*statuses: int) -> str:
-    return ex.session(*(ex.http("GET", status, number) for number, status in enumerate(statuses, 50)))
+def _gets(status: int, count: int) -> str:
+    """Return GETs for a stream, all with this status."""
+    return ex.session(*(ex.http("GET", status, 50 + number, content_type=EVENTS) for number in range(count)))
 
 
 @cause(
     "get-in-vain",
     "the client asks for a stream again and again that the server does not offer, until it is refused",
     Level.EXACT,
-    positive=ex.session("@ http", "+ 0.2", _in_vain(*(405,) * 6), ex.call(), ex.answered(429)),
+    positive=ex.session("@ http", "+ 0.2", _gets(405, 6), ex.call(), ex.answered(429)),
     negative=(
-        ex.session("@ http", "+ 0.2", _in_vain(*(405,) * 6), ex.call(), ex.done()),
-        ex.session("@ http", "+ 0.2", _in_vain(405), ex.call(), ex.answered(429)),
+        ex.session("@ http", "+ 0.2", _gets(405, 6), ex.call(), ex.done()),
+        ex.session("@ http", "+ 0.2", _gets(405, 1), ex.call(), ex.answered(429)),
     ),
 )
 def get_in_vain(facts: Facts) -> Iterator[Claim]:
@@ -238,27 +239,10 @@ MANY_ENDS = 4
 """Streams that ended at once, from which it is the rule."""
 
 
-@cause(
-    "get-ends-at-once",
-    "the server ends the GET stream at once, and the client opens it again and again",
-    Level.SPECIFIC,
-    positive=(
-        ex.session(
-            "@ http", "+ 0.2", *(ex.http("GET", 200, number, content_type=EVENTS) for number in range(50, 56))
-        ),
-        # An observation: the calls do not need the stream.
-        ex.session(
-            "@ http",
-            "+ 0.2",
-            *(ex.http("GET", 200, number, content_type=EVENTS) for number in range(50, 56)),
-            *(ex.call(), ex.done()),
-        ),
-    ),
-    negative=ex.session("@ http", ex.http("GET", 200, content_type=EVENTS), ex.call(), ex.done()),
-)
-def get_ends_at_once(facts: Facts) -> Iterator[Claim]:
-    """A server that sends nothing on its own keeps the stream open, or answers GET with 405. Platforms that end each
-    function with its response, and servers that hold a stream that is gone for the current one, end it at once.
+def _ends_at_once(facts: Facts) -> Iterator[Claim]:
+    """Yield a claim of a GET stream that the server ends at once, each time.
+
+    Platforms that end each function with its response do so, and servers that hold a stream that is gone for the current one.
     """
     ended = [
         get
@@ -302,7 +286,7 @@ def get_accept(facts: Facts) -> Iterator[Claim]:
         f"the client sent GET with Accept: {accept}, and {who_refused(refused[0])} refused it with HTTP 406"
     )
     title += clause(refused[0].words)
-    asked = [each for each in gets if ".well-known" in each.path]
+    asked = [each for each in gets if each.is_for_metadata]
     title += "; then it looked for a sign-in, which no one had asked it for" if asked else ""
     next_step = "let the client send Accept: text/event-stream with GET, and Accept: application/json, text/event-stream with POST"
     claim = Claim(title=title, next_step=next_step, symptoms=[*refused, *asked], side=CLIENT)
@@ -314,20 +298,25 @@ def get_accept(facts: Facts) -> Iterator[Claim]:
     "get-storm",
     "the client opens the GET stream again and again",
     Level.SPECIFIC,
-    positive=ex.session(
-        "@ http", ex.call(), ex.done(), *(ex.http("GET", 404, number) for number in (50, 51, 52))
+    positive=(
+        ex.session("@ http", ex.call(), ex.done(), _gets(404, 3)),
+        ex.session("@ http", "+ 0.2", _gets(200, 6)),
+        # An observation: the calls do not need the stream.
+        ex.session("@ http", "+ 0.2", _gets(200, 6), ex.call(), ex.done()),
     ),
-    negative=ex.session(
-        "@ http", ex.call(), ex.done(), *(ex.http("GET", 405, number) for number in (50, 51, 52))
+    negative=(
+        ex.session("@ http", ex.call(), ex.done(), _gets(405, 3)),
+        ex.session("@ http", _gets(200, 1), ex.call(), ex.done()),
     ),
 )
 def get_storm(facts: Facts) -> Iterator[Claim]:
     """A server without a GET stream answers 405; a page, an error or a stream that ends at once
     makes clients ask again.
     """
-    works = bool(facts.answered[CLIENT, "tools/list"] or facts.answered[CLIENT, "tools/call"])
+    yield from _ends_at_once(facts)
+    works = facts.has_worked
     for refusal in facts.of(RefusedExchange):
-        if refusal.method not in ("GET", "HEAD") or ".well-known" in refusal.path:
+        if refusal.method not in ("GET", "HEAD") or refusal.is_for_metadata:
             continue
         if not is_stream(refusal):
             title = f"a {refusal.method} that does not ask for events (a browser, a probe) got HTTP {refusal.status}"

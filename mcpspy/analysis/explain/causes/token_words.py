@@ -108,7 +108,7 @@ def other_reason(exchange: RefusedExchange, words: str, text: str) -> tuple[str,
 
     `text` is the words with the challenge.
     """
-    has_token = "authorization" in exchange.request
+    has_token = exchange.has_token
     words = f"{words} {exchange.response.get('x-deny-reason', '')}".strip()
     for reason in _REASONS:
         is_possible = reason.status in (0, exchange.status) and (has_token or not reason.needs_token)

@@ -101,7 +101,7 @@ def _in_time(facts: Facts, exchange: RefusedExchange, text: str, own: str) -> tu
             "check the value of the Authorization header in the host's configuration: a variable that "
             "the host does not replace (${TOKEN}), a missing 'Bearer', or an old token"
         )
-        if _IS_OVER.search(text) or "resource_metadata" in exchange.response.get("www-authenticate", ""):
+        if _IS_OVER.search(text) or "resource_metadata" in exchange.challenge:
             next_step = (
                 "sign in again, if the client has this token from an earlier sign-in: it should get a new one by its refresh token after "
                 f"a 401, or sign in by itself; if the token was written by hand, {next_step}"
@@ -115,7 +115,7 @@ def _refusal(facts: Facts, exchange: RefusedExchange, words: str) -> tuple[str, 
     is_issued = any(step.status == 200 for step in steps_of(facts, "token"))
     # Where a token is from that was not issued in the recording is not known, nor what is in it.
     own = CLIENT if is_issued else ""
-    challenge, has_token = exchange.response.get("www-authenticate", ""), "authorization" in exchange.request
+    challenge, has_token = exchange.challenge, exchange.has_token
     text = f"{words} {challenge} {exchange.words}"
     if exchange.status == 403 and _SCOPE.search(text):
         scope = re.search(r'scope="([^"]*)"', challenge)
@@ -171,7 +171,7 @@ def _refusal(facts: Facts, exchange: RefusedExchange, words: str) -> tuple[str, 
 def _is_overcome(facts: Facts, exchange: RefusedExchange) -> bool:
     """Return whether a request without a token was refused, and a token was issued after it."""
     issued = [step for step in steps_of(facts, "token") if step.status == 200 and step.at >= exchange.at]
-    return bool(issued) and "authorization" not in exchange.request
+    return bool(issued) and not exchange.has_token
 
 
 @cause(
@@ -202,10 +202,10 @@ def _is_overcome(facts: Facts, exchange: RefusedExchange) -> bool:
 def token_refused(facts: Facts) -> Iterator[Claim]:
     """The token has expired, is for another audience, lacks a scope, or is not a token of this server."""
     for exchange, symptom in unauthorized(facts):
-        has_token = "authorization" in exchange.request
+        has_token = exchange.has_token
         if not has_token and exchange.status == 401:
             continue
-        words = challenge_words(exchange.response.get("www-authenticate", "")) or said(exchange, symptom)
+        words = challenge_words(exchange.challenge) or said(exchange, symptom)
         why, next_step, side = _refusal(facts, exchange, words)
         claim = sign_in_claim(facts, f"{why} (HTTP {exchange.status}){clause(words)}", next_step, side=side)
         if exchange.status != 401:

@@ -133,11 +133,10 @@ def _has_hung_up(failed: FailedRequest) -> bool:
 
 def _gave_up_progress(facts: Facts, failed: FailedRequest) -> Claim | None:
     """Return a claim of a call whose connection the client closed although the server reported progress; else None."""
-    until = failed.asked_at + failed.took
     unknown = [
         violation
         for violation in facts.violations("LIFE303", side=SERVER)
-        if any(failed.asked_at <= finding.at <= until for finding in violation.findings)
+        if any(failed.asked_at <= finding.at <= failed.until for finding in violation.findings)
     ]
     if not _has_hung_up(failed) or not (failed.progress or unknown):
         return None
@@ -201,7 +200,7 @@ def no_response(facts: Facts) -> Iterator[Claim]:
         is_silent = failed.took >= patience or failed.batch is not None or is_cut_off
         claim.side = receiver if is_silent else ""
         if failed.method == "tools/call" and facts.is_stdio and _is_limit(failed.took):
-            claim.title += "; it may have given up then, by a limit of its own"
+            claim.title += "; it may have given up then, by its own limit"
             claim.next_step += "; if this call may take longer, raise the timeout of requests in the client"
             claim.side = ""
         yield claim

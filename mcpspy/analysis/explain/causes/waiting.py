@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from mcpspy.analysis.explain.causes import examples as ex
-from mcpspy.analysis.explain.causes.framing import LISTENS
+from mcpspy.analysis.explain.causes.noise import LISTENS
 from mcpspy.analysis.explain.causes.requests import SHORT_WAIT, held_up, without_response
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import (
@@ -32,19 +32,18 @@ _ASKS_PEOPLE = ("elicitation/create", "sampling/createMessage")
     "client-did-not-respond",
     "the server waited for a response of the client",
     Level.EXACT,
-    rules="LIFE106",
+    rules="LIFE106 LIFE405",
     positive=(
         ex.session(ex.call(), ex.asked("roots/list"), ex.END),
+        # An observation: the session was over.
+        ex.session(ex.call(), ex.done(), ex.CLIENT_CLOSED, ex.asked("roots/list"), ex.exited(0)),
         ex.session("@ client={}", ex.call(), ex.asked("roots/list"), "+ 60", ex.cancelled()),
         ex.session("@ bare", ex.initialize(), ex.asked("roots/list"), "+ 60", ex.cancelled(1)),
         ex.session(
             ex.call(), _ELICITED, "+ 60", _GIVEN_UP, ex.done(), '> {"id":7,"result":{"action":"cancel"}}'
         ),
     ),
-    negative=(
-        ex.session(ex.call(), ex.asked("roots/list"), '> {"id":7,"result":{"roots":[]}}', ex.done()),
-        ex.session(ex.call(), ex.done(), ex.CLIENT_CLOSED, ex.asked("roots/list"), ex.exited(0)),
-    ),
+    negative=ex.session(ex.call(), ex.asked("roots/list"), '> {"id":7,"result":{"roots":[]}}', ex.done()),
 )
 def client_did_not_respond(facts: Facts) -> Iterator[Claim]:
     """A host that does not answer roots, sampling or elicitation requests holds up the call in
@@ -54,15 +53,15 @@ def client_did_not_respond(facts: Facts) -> Iterator[Claim]:
     for asking in without_response(facts, SERVER):
         if has_left and asking.took < PATIENCE:
             continue  # It left because of this message, or before it could answer.
-        if _is_after_close(facts, asking):
+        if facts.client.closed_at is not None and asking.asked_at >= facts.client.closed_at:
+            yield _asked_after_close(facts, asking)
             continue
         held = [failed for failed in without_response(facts, CLIENT) if failed.about in asking.waiting]
-        held = [each for each in held if each.asked_at <= asking.asked_at <= each.asked_at + each.took]
-        given_up_at = asking.asked_at + asking.took
+        held = [each for each in held if each.asked_at <= asking.asked_at <= each.until]
         held += [
             each
             for each in held_up(facts, asking)
-            if GAVE_UP.search(each.words) and 0 <= each.asked_at + each.took - given_up_at < PATIENCE
+            if GAVE_UP.search(each.words) and 0 <= each.until - asking.until < PATIENCE
         ]
         until = f" for {asking.waited}" if asking.took > 0 else ""
         calls = f", and held up {', '.join(dict.fromkeys(asking.waiting))}" if asking.waiting else ""
@@ -108,28 +107,16 @@ PEOPLES_PATIENCE = 30.0
 """Seconds in which the user of a client may read a question, and answer it."""
 
 
-def _is_after_close(facts: Facts, asking: FailedRequest) -> bool:
-    return facts.client.closed_at is not None and asking.asked_at >= facts.client.closed_at
-
-
-@cause(
-    "asked-after-close",
-    "the server asked a client that had closed its stdin",
-    Level.GENERAL,
-    rules="LIFE405",
-    positive=ex.session(ex.call(), ex.done(), ex.CLIENT_CLOSED, ex.asked("roots/list"), ex.exited(0)),
-    negative=ex.session(ex.call(), ex.asked("roots/list"), ex.CLIENT_CLOSED, ex.exited(0)),
-)
-def asked_after_close(facts: Facts) -> Iterator[Claim]:
-    """Some servers ask for the roots a moment after the handshake, when a short session is already over. Nothing failed
-    for the client.
-    """
-    for asking in without_response(facts, SERVER):
-        if _is_after_close(facts, asking):
-            title = f"the server sent {asking.about} after the client had closed its stdin: no response is possible"
-            next_step = "let the server end with its stdin; the session itself is not affected"
-            symptoms = [asking, *facts.violations("LIFE405")]
-            yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=SERVER, is_observation=True)
+def _asked_after_close(facts: Facts, asking: FailedRequest) -> Claim:
+    """Return the claim of a question, such as for the roots, after a short session was over: nothing failed for the client."""
+    return Claim(
+        title=f"the server sent {asking.about} after the client had closed its stdin: no response is possible",
+        next_step="let the server end with its stdin; the session itself is not affected",
+        symptoms=[asking, *facts.violations("LIFE405")],
+        side=SERVER,
+        level=Level.GENERAL,
+        is_observation=True,
+    )
 
 
 def _names(failed: list[FailedRequest]) -> str:
@@ -356,7 +343,7 @@ def nothing_on_stdout(facts: Facts) -> Iterator[Claim]:
     elif error := named_error(printed, certain=True):
         title += f"; on stderr: {quote(error.text)}"
         next_step, lines = error.next_step, [error.evidence]
-    elif starting and asking.asked_at + asking.took - printed[-1].at < QUIET_SECONDS:
+    elif starting and asking.until - printed[-1].at < QUIET_SECONDS:
         title = (
             f"the {asking.side} gave up {asking.method} after {asking.waited}, while the server was "
             f"still starting: {quote(starting[-1].text, 100)}"
@@ -375,7 +362,7 @@ _OVER_HTTP = re.compile(r"(?i)sse|http|https|streamable[-_]?http|ws|websocket")
 
 def _other_transport(facts: Facts) -> str:
     """Return the arguments of the command that choose a transport over HTTP; empty if there are none."""
-    words = (facts.header.command or [])[1:]
+    words = facts.command[1:]
     for number, word in enumerate(words):
         found = _TRANSPORT.fullmatch(word)
         if found is None:
@@ -400,7 +387,7 @@ def _unread(
     lines = [evidence(place, "bytes are unread in the server's stdin")]
     ran = [line for line in printed if not _FETCHES.search(line.text)]
     started = [line for line in printed if _STARTED.search(line.text)]
-    runner = _INSTALLS.search((facts.header.command or [""])[0])
+    runner = _INSTALLS.search(facts.program)
     if runner and not ran:
         title += f": {runner[1]} had not started the server yet ({count} bytes of its stdin are unread)"
         next_step = (

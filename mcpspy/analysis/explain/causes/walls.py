@@ -30,7 +30,7 @@ _SIGN_IN = re.compile(
 
 def _sign_in_page(facts: Facts, redirects: str) -> str:
     """Return the first of these redirects (`307 → /login`) that leads to a page for signing in; else nothing."""
-    old = urlsplit(facts.header.upstream or "").path.rstrip("/")
+    old = facts.endpoint.path.rstrip("/")
     for redirect in redirects.split(", "):
         new = urlsplit(redirect.partition(" → ")[2])
         path = new.path.rstrip("/")
@@ -127,7 +127,7 @@ def redirect_not_followed(facts: Facts) -> Iterator[Claim]:
     """
     redirects = [note.fields for note, _ in facts.notes.get("redirect", [])]
     noted = {fields.get("http"): fields.get("location") for fields in redirects}
-    old = urlsplit(facts.header.upstream or "")
+    old = facts.endpoint
     for failed in facts.failed(State.REDIRECTED):
         location, status, path = "", "3xx", old.path
         if (exchange := failed.refusal) is not None:
@@ -202,7 +202,7 @@ def is_bot_wall(exchange: RefusedExchange) -> bool:
     named = words if exchange.status in (403, 503) else _BRAND.sub("", words)
     is_page = is_block and exchange.media_type.startswith("text/html") and _BOT.search(named)
     is_edge = exchange.status == 403 and who_refused(exchange) != "the server"
-    is_edge = is_edge and "www-authenticate" not in exchange.response
+    is_edge = is_edge and not exchange.challenge
     is_edge = is_edge and (not words or exchange.media_type == "text/html" or bool(_OF_EDGE.search(words)))
     return bool(is_page or is_edge or "cf-mitigated" in exchange.response)
 
@@ -257,7 +257,7 @@ _SIGN_IN_PAGE = re.compile(
 
 def _is_sign_in_page(exchange: RefusedExchange) -> bool:
     """Return whether a page for people answered, and not a check of tokens, which names a scheme (RFC 9110, 15.5.2)."""
-    is_page = exchange.media_type == "text/html" and "www-authenticate" not in exchange.response
+    is_page = exchange.media_type == "text/html" and not exchange.challenge
     is_page = is_page and not ERROR_PAGE.search(exchange.words)
     return is_page and _SIGN_IN_PAGE.search(exchange.words) is not None
 

@@ -308,7 +308,7 @@ SIDES = (
         "setting-missing",
         "configuration",
     ),
-    (ex.session(call_with(), failed_with("spawn ffmpeg ENOENT")), "program-missing", "environment"),
+    (ex.session(call_with(), failed_with("spawn ffmpeg ENOENT")), "program-not-started", "environment"),
     (
         ex.session(call_with(host="10.0.0.5"), failed_with("connect ECONNREFUSED 10.0.0.5:22")),
         "service-unreachable",
@@ -416,7 +416,7 @@ SIDES = (
             ),
             ex.error("Unknown resource URI: 'notes://b/c'", -32602, 3),
         ),
-        "listed-resource-unknown",
+        "listed-unknown",
         "server",
     ),
     (
@@ -428,7 +428,7 @@ SIDES = (
             ),
             ex.error("Resource not found: notes://b/c", -32002, 3),
         ),
-        "listed-resource-unknown",
+        "listed-unknown",
         "",
     ),
     (

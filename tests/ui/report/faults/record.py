@@ -119,9 +119,9 @@ FAULTS = {
     "sampling": Fault("capability-missing", f"{SERVER} sampling", TS1, D2024),
     "schema": Fault("tool-dropped", f"{SERVER} schema", TS1, D2025_06, host="claude-code"),
     "output-schema": Fault("tool-dropped", f"{SERVER} output-schema", TS1, host="gemini-cli-mcp-client"),
-    "large-result": Fault("result-too-large", f"{SERVER} large", PY2, D2025_06, host="codex-mcp-client"),
+    "large-result": Fault("beyond-host-limit", f"{SERVER} large", PY2, D2025_06, host="codex-mcp-client"),
     "slow-start": Fault(
-        "late-for-host", f"{SERVER} slow-start", PY1, D2025_06, host="codex-mcp-client", patience=30
+        "beyond-host-limit", f"{SERVER} slow-start", PY1, D2025_06, host="codex-mcp-client", patience=30
     ),
     "list-changed": Fault("list-changed-ignored", f"{SERVER} list-changed", PY1, D2025_03, call="later"),
     # Calls that fail.
@@ -155,7 +155,7 @@ FAULTS = {
     "http-wrong-arguments": Fault("invalid-arguments", f"healthy@{MODERN}", PY2, "auto", HTTP, "wrong"),
     "http-unknown-tool": Fault("unknown-tool", "healthy", TS1, D2025_03, HTTP, "missing"),
     "http-unknown-tool-modern": Fault("unknown-tool", f"healthy@{MODERN}", TS2, MODERN, HTTP, "missing"),
-    "http-mismatch-modern": Fault("revision-not-supported", f"mismatch@{MODERN}", TS2, MODERN, HTTP),
+    "http-mismatch-modern": Fault("version-mismatch", f"mismatch@{MODERN}", TS2, MODERN, HTTP),
     "http-hang-modern": Fault("timeout", f"hang@{MODERN}", PY2, "auto", HTTP),
     "sse-tool-error": Fault("disk-full", f"tool-error@{D2024}", TS1, D2024, SSE),
     "sse-hang": Fault("server-stuck", f"hang@{D2024}", PY1, D2024, SSE),

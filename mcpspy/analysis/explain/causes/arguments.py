@@ -1,0 +1,363 @@
+"""Calls that were answered with an error about their arguments."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from mcpspy.analysis.explain.causes import examples as ex
+from mcpspy.analysis.explain.causes.requests import errors
+from mcpspy.analysis.explain.claims import Claim, Level, cause
+from mcpspy.analysis.explain.evidence import clause, evidence, quote
+from mcpspy.analysis.explain.facts import Facts
+from mcpspy.analysis.explain.symptoms import FailedRequest
+from mcpspy.core.protocol.spec import CLIENT, SERVER
+
+_ARGUMENTS = re.compile(
+    r"(?i)validation error|invalid arguments?|invalid params|input validation|failed to (?:parse"
+    r"|deserialize) (?:parameters|arguments)|missing (?:required )?(?:argument|parameter|field"
+    r"|property)|required (?:argument|parameter|property)|unexpected keyword|invalid_type"
+    r"|invalid input|must (?:be|have) (?:a |an |required )?(?:string|number|integer|object|array"
+    r"|boolean|property)"
+)
+"""The SDKs, and pydantic, zod, ajv, jsonschema and serde under them."""
+
+_NO_TEXT = re.compile(
+    r"(?i)received string|expected (?:number|int|boolean|bool|array|object)|(?:int|float|bool|list|dict)_(?:parsing|type)"
+    r"|(?:must be|valid|should be) (?:an? )?(?:number|integer|boolean|list|dictionary|object|array)"
+)
+"""The words of the same libraries for a text that is to be another type."""
+
+
+_OTHER = re.compile(
+    r"\bis not a function\b|\bis not defined\b|'_zod'"
+    r"|validation errors? for \w*(?:Response|Result|Output|Reply|Settings|Config)\b"
+)
+"""A program without a function that it calls, or data that it got or makes itself: no argument brings this about."""
+_NOT_ARGUMENTS = re.compile(
+    r"(?i)\bnot (?:found|connected|enabled|available|authenticated|authorized|allowed|permitted)\b|\b(?:disabled|forbidden|denied"
+    r"|expired|unauthorized)\b|\bsession\b|\bunknown tool\b|no such tool"
+)
+"""Errors with the code of invalid params that are about something else."""
+
+
+INVALID_PARAMS = -32602
+_CODES_OF_OTHERS = (-32601, -32700, -32002, -32001)
+"""Codes of JSON-RPC and of MCP that are not about arguments."""
+
+
+def _is_about_arguments(failed: FailedRequest, *, is_prompt: bool, is_broken: bool) -> bool:
+    """Return whether an error is, or may be, about the arguments."""
+    words = failed.words[:400]
+    is_said = _ARGUMENTS.search(words) is not None
+    is_said |= failed.code == INVALID_PARAMS and _NOT_ARGUMENTS.search(words) is None
+    if _OTHER.search(words) or (not is_said and failed.code in _CODES_OF_OTHERS):
+        return False
+    return is_broken or is_prompt or (failed.method == "tools/call" and is_said)
+
+
+_NO_OBJECT = re.compile(
+    r"(?is)(?:\bexpected\W{1,6}object\b.{0,120}\bpath\W{1,6}\[\s*\]|\bpath\W{1,6}\[\s*\].{0,120}\bexpected\W{1,6}object\b)"
+)
+"""Zod, about the arguments as a whole."""
+
+
+def _without_arguments(failed: FailedRequest) -> Claim | None:
+    """Return a claim of a call without `arguments`, which the server does not take for an empty object; else None."""
+    if failed.method != "tools/call" or failed.arguments or not _NO_OBJECT.search(failed.words[:400]):
+        return None
+    return Claim(
+        title=f"{failed.about} was called without arguments, and the server wants an object: {quote(failed.words)}",
+        next_step='let the client send "arguments": {} also to tools that need none, and let the server take missing ones for {}: they '
+        "may be left out",
+        symptoms=[failed],
+    )
+
+
+@cause(
+    "invalid-arguments",
+    "arguments do not fit the tool's schema",
+    Level.SPECIFIC,
+    rules="DATA101 DATA301",
+    positive=(
+        ex.session(
+            ex.call(), ex.done(2, "Input validation error: days is a required property", isError=True)
+        ),
+        ex.session(
+            ex.request("prompts/get", name="a", arguments={"b": "5"}),
+            ex.error(
+                "Invalid arguments for prompt a: Invalid input: expected number, received string", -32602
+            ),
+        ),
+        ex.session(
+            ex.request("prompts/get", name="a", arguments={"b": ""}),
+            ex.error("Invalid arguments for prompt a: Invalid string: must match pattern at b", -32602),
+        ),
+    ),
+    negative=(
+        ex.session(ex.call(), ex.done(2, "no data", isError=True)),
+        ex.session(ex.request("prompts/get", name="a"), ex.error("Unknown prompt: a", -32602)),
+        ex.session(
+            ex.listed("a"),
+            ex.call(3),
+            ex.done(3, "1 validation error for WeatherResponse temp Field required", isError=True),
+        ),
+        ex.session(ex.listed("a"), ex.call(3), ex.error("Session b1 has expired", -32602, 3)),
+    ),
+)
+def invalid_arguments(facts: Facts) -> Iterator[Claim]:
+    """The model did not know what the arguments mean, or the server checks more than its schema states."""
+    for failed in errors(facts):
+        broken = [each for each in failed.findings if each.code in ("DATA301", "DATA101")]
+        is_prompt = failed.method == "prompts/get" and _ARGUMENTS.search(failed.words[:400]) is not None
+        if not broken and (claim := _without_arguments(failed)) is not None:
+            yield claim
+            continue
+        if not _is_about_arguments(failed, is_prompt=is_prompt, is_broken=bool(broken)):
+            continue
+        side, next_step = "", "compare the arguments with the schema, which should state what is required"
+        if broken:
+            side = CLIENT
+            next_step = (
+                "correct the arguments that the client sends: they violate the tool's schema, as "
+                "tools/list has it"
+            )
+        elif is_prompt and _NO_TEXT.search(failed.words):
+            side = SERVER
+            next_step = (
+                "let the server take texts: the arguments of a prompt are always strings (2025-11-25, Prompts), and it "
+                "must convert them"
+            )
+        elif is_prompt:  # Its arguments have no schema, and none of them is a model's.
+            side = CLIENT
+            next_step = (
+                "let the client ask for the arguments that prompts/list calls required, and leave out the others in place "
+                "of sending empty texts"
+            )
+        elif failed.subject in facts.listed.tools:
+            side = SERVER
+            next_step = (
+                "the arguments fit the schema that the server listed, and it refused them: let the "
+                "schema state what the tool requires"
+            )
+        words = failed.words or (broken[0].message if broken else "")
+        title = f"{failed.about}: the arguments do not fit: {quote(words)}"
+        if broken and failed.method not in ("tools/call", "prompts/get"):
+            title = f"the client sent {failed.about} with params that are not those of the protocol: {quote(broken[0].message)}"
+            title += clause(failed.words)
+            next_step = (
+                f"correct the form of this request in the client: {broken[0].code} (mcpspy lint explains it)"
+            )
+        if side == SERVER:
+            title = (
+                f"{failed.about}: the server refused arguments that fit the schema it listed: {quote(words)}"
+            )
+        symptoms = [failed, *facts.violations(*{each.code for each in broken})]
+        lines = [evidence(each.place, f"{each.code} {each.message}") for each in broken[:2]]
+        yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=side)
+
+
+_ROWS = {"type": "object", "properties": {"rows": {"type": "array"}}, "required": ["rows"]}
+_TABLE = ex.listed({**ex.with_schema(), "outputSchema": _ROWS}, number=9)
+
+
+@cause(
+    "error-structured",
+    "the error of a tool has structured content that its outputSchema does not allow",
+    Level.EXACT,
+    rules="DATA302",
+    positive=ex.session(
+        _TABLE, ex.call(), ex.done(2, "no such table", isError=True, structuredContent={"code": -3})
+    ),
+    negative=ex.session(_TABLE, ex.call(), ex.done(2, "no such table", isError=True)),
+)
+def error_structured(facts: Facts) -> Iterator[Claim]:
+    """Clients check structuredContent wherever it is, and raise their own error in place of the one of the tool."""
+    for failed in errors(facts):
+        found = [each for each in failed.findings if each.code == "DATA302"]
+        if not found or failed.method != "tools/call":
+            continue
+        title = (
+            f"{failed.about}: its error has structuredContent that does not fit the outputSchema, so a client that checks it "
+            f"reports that in place of: {quote(failed.words, 100)}"
+        )
+        next_step = (
+            "let the server leave structuredContent out of results with isError: true, or allow this form in the outputSchema; "
+            "then the error itself is seen, which is to be corrected too"
+        )
+        lines = [evidence(each.place, f"{each.code} {each.message}") for each in found[:2]]
+        symptoms = [failed, *facts.violations("DATA302")]
+        yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=SERVER)
+
+
+_SEARCH = ex.listed(ex.with_schema(properties={"query": {"type": "string"}}))
+_SURPLUS = ex.request("tools/call", 3, name="a", arguments={"query": "b", "toolCallId": "c"})
+_REFUSES = re.compile(
+    r"(?i)unexpected|unknown|unrecogni|additional|extra|surplus|forbid|keyword|invalid|not (?:be )?(?:present|allowed|permitted"
+    r"|supported|defined|expected|valid|recogni[sz]ed|exist)|no (?:such )?(?:field|property|parameter|argument|column)"
+)
+"""The words of validators and APIs for a member that they do not have."""
+_REFUSED_ONE = "body.toolCallId should be not present"
+
+
+@cause(
+    "argument-surplus",
+    "the client sends an argument that the tool does not have, and the tool fails because of it",
+    Level.EXACT,
+    rules="AGENT103 DATA301",
+    positive=(
+        ex.session(_SEARCH, _SURPLUS, ex.done(3, _REFUSED_ONE, isError=True)),
+        ex.session(
+            _SEARCH,
+            _SURPLUS,
+            ex.done(3, f'{{"status":400,"object":"error","message":"{_REFUSED_ONE}"}}'),
+        ),
+    ),
+    negative=(
+        ex.session(_SEARCH, _SURPLUS, ex.done(3, "disk full", isError=True)),
+        ex.session(
+            _SEARCH,
+            _SURPLUS.replace("toolCallId", "reason"),
+            ex.done(3, "failed for some reason", isError=True),
+        ),
+    ),
+)
+def argument_surplus(facts: Facts) -> Iterator[Claim]:
+    """Hosts add their own members to the arguments (an id of the call, a reason), and servers pass all of them on to
+    an API that refuses unknown ones.
+    """
+    next_step = (
+        "the client must send only arguments that inputSchema has; additionalProperties: false in the schema lets "
+        "clients and servers find this out before the call"
+    )
+    for failed in errors(facts):
+        words = failed.words[:400]
+        surplus = facts.listed.surplus(failed.subject, failed.arguments) if _REFUSES.search(words) else ()
+        for name in sorted(surplus):
+            if failed.method == "tools/call" and re.search(rf"\b{re.escape(name)}\b", words):
+                title = _surplus_title(failed.about, name, words)
+                symptoms = [failed, *facts.violations("DATA301")]
+                yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=CLIENT)
+                break
+    for violation in facts.violations("AGENT103"):
+        text = " ".join(f"{each.message} {each.excerpt}" for each in violation.findings)
+        for tool, names in facts.surplus.items():
+            found = [name for name in sorted(names) if re.search(rf"\b{re.escape(name)}\b", text)]
+            if found:
+                title = _surplus_title(f"tools/call {tool}", found[0], violation.findings[0].message)
+                yield Claim(title=title, next_step=next_step, symptoms=[violation], side=CLIENT)
+                return
+
+
+def _surplus_title(about: str, name: str, words: str) -> str:
+    return f"{about}: the client sent the argument {quote(name, 40)!r}, which the tool does not have: {quote(words)}"
+
+
+_TYPED = re.compile(
+    r"(?i)\b(?:arrays?|lists?|objects?|dict(?:ionary)?|mapping|expected|type|pars(?:e|ing)|must be)\b"
+)
+_ABSENT = re.compile(
+    r"(?i)\b(?:is|are|was|of|got|be) (?:null|none|undefined|nil|empty|required)\b"
+    r"|\bmissing\b(?=\W*$|\s*[:.,;)\"'`]|\W+(?:required|argument|param|field|property|key|value|input|\w+\W*$))"
+    r"|\bnot (?:provided|set|given|specified)\b|NoneType|\brequired\b"
+)
+"""Validators, and what programs print that use a value without a look."""
+
+
+_WANTS_VALUE = re.compile(r"is not of types? .*\"(?:array|object)\"")
+
+
+def _is_other_type(failed: FailedRequest, names: Iterable[str]) -> bool:
+    """Return whether the schema wants an array or an object where one of these arguments is a text."""
+    found = [each.message for each in failed.findings if each.code == "DATA301"]
+    return any(f"/{name}: " in text and _WANTS_VALUE.search(text) for text in found for name in names)
+
+
+@cause(
+    "argument-as-text",
+    "an argument is the JSON text of a value, and not the value",
+    Level.EXACT,
+    rules="DATA301",
+    positive=ex.session(
+        ex.request("tools/call", name="a", arguments={"path": '["b"]'}),
+        ex.done(2, "path must be an array", isError=True),
+    ),
+    negative=(
+        ex.session(
+            ex.request("tools/call", name="a", arguments={"path": '["b"]'}),
+            ex.done(2, "the disk is full", isError=True),
+        ),
+        ex.session(
+            _SEARCH,
+            ex.request("tools/call", 3, name="a", arguments={"query": '{"b":1}'}),
+            ex.done(3, "invalid query object: no field c", isError=True),
+        ),
+    ),
+)
+def argument_as_text(facts: Facts) -> Iterator[Claim]:
+    """Hosts flatten an array or object to its text if the schema of the argument also allows a
+    string, or has no type.
+    """
+    for failed in errors(facts):
+        texts = facts.listed.text_arguments.get(failed.subject, frozenset())  # There, the text is right.
+        sent = [name for name in failed.json_arguments if name not in texts]
+        if sent and (_TYPED.search(failed.words[:400]) or _is_other_type(failed, sent)):
+            names = ", ".join(quote(name, 40) for name in sent[:3])
+            title = (
+                f"{failed.about}: the client sent {names} as a string that holds JSON, and not as a "
+                f"value: {quote(failed.words)}"
+            )
+            next_step = (
+                "let the client send the array or object itself; a schema that allows nothing else for "
+                "this argument (no string beside it) keeps hosts from this"
+            )
+            symptoms = [failed, *facts.violations("DATA301")]
+            yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=CLIENT)
+
+
+@cause(
+    "argument-not-read",
+    "the server misses an argument that was sent",
+    Level.EXACT,
+    rules="DATA301",
+    positive=ex.session(
+        ex.request("tools/call", name="a", arguments={"city": "Rome"}),
+        ex.done(2, 'Cannot read "city" because it is null', isError=True),
+    ),
+    negative=(
+        ex.session(ex.call(), ex.done(2, "city is required", isError=True)),
+        ex.session(
+            ex.request("tools/call", name="a", arguments={"user": "b"}),
+            ex.done(2, "user is missing permission repo:write", isError=True),
+        ),
+        ex.session(
+            ex.request("tools/call", name="a", arguments={"file": "/b.txt"}),
+            ex.done(2, "file is missing: /b.txt", isError=True),
+        ),
+    ),
+)
+def argument_not_read(facts: Facts) -> Iterator[Claim]:
+    """The server has the argument under another name (arg0, if Java was compiled without
+    -parameters), or reads it from another place than params.arguments.
+    """
+    for failed in errors(facts):
+        words = failed.words[:400]
+        absent = _ABSENT.search(words)
+        if failed.method != "tools/call" or absent is None or "header" in words:
+            continue
+        if any(text in words for text in failed.texts):
+            continue  # The server has read the argument, and misses what it names.
+        around = words[max(absent.start() - 40, 0) : absent.end() + 40]
+        missed = [name for name in sorted(failed.arguments) if re.search(rf"\b{re.escape(name)}\b", around)]
+        if missed:
+            name = quote(missed[0], 40)
+            title = (
+                f"{failed.about}: the call has the argument {name!r}, and the server does not find it: "
+                f"{quote(words)}"
+            )
+            next_step = (
+                f"compare {name!r} with the names in the tool's inputSchema (tools/list): the server "
+                f"reads it under another name or from another place"
+            )
+            symptoms = [failed, *facts.violations("DATA301")]
+            yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=SERVER)
