@@ -27,6 +27,7 @@ from mcpspy.core.protocol.oauth_flows import (
     OAuthRequest,
     json_members,
 )
+from mcpspy.core.protocol.oauth_values import Compared, claims_of_token, comparison, scopes
 
 _WELL_KNOWN = {
     "oauth-protected-resource": RESOURCE,
@@ -55,6 +56,7 @@ _USUAL = {
 
 _NAMED = re.compile(r'\bresource_metadata="([^"]*)"')
 _ERROR = re.compile(r'\berror="([a-z_]{1,40})"')
+_SCOPE = re.compile(r'\bscope="([^"]{1,2000})"')
 _ISSUER = re.compile(r"([?&#]iss=)([^&#]*)")
 
 REPLACED = "replaced"
@@ -76,6 +78,8 @@ class OAuthTracker:
         self._steps: dict[str, str] = {}
         """Path → the step at it, from challenges and metadata."""
         self._flows = OAuthFlows()
+        self._named = Compared()
+        """The values that metadata and challenges name, and the tokens that were issued."""
         self.unused_tokens = self._flows.unused
         self.hint: str | None = None
         """The next step towards a server that refuses the token, until it was printed."""
@@ -99,6 +103,7 @@ class OAuthTracker:
             if name.lower() == "www-authenticate":
                 for url in _NAMED.findall(value):
                     self._learn_url(url, RESOURCE)
+                self._named.add("scope", scopes(_SCOPE.findall(value)))
                 if (error := _ERROR.search(value)) is not None:
                     facts["error"] = error[1]
         return facts
@@ -130,6 +135,8 @@ class OAuthTracker:
         for name in names:
             if name in document:
                 changed[name] = self._rewritten_value(document[name], proxy_origin)
+        self._named.add("scope", scopes([document.get("scopes_supported")]))
+        self._named.add("resource", [document.get("resource"), changed.get("resource")])
         facts = self._facts(target, changed, proxy_origin, is_resource=is_resource)
         facts[REPLACED] = changed.get("resource") != document.get("resource")
         return (body if changed == document else orjson.dumps(changed)), facts
@@ -206,6 +213,7 @@ class OAuthTracker:
         if joined:
             fields["joins"] = joined
         fields |= {name: value for name, value in facts.items() if name != REPLACED}
+        fields |= self._compared(step, status, request, flow)
         if step == RETRY:
             fields["chain"] = flow.chain
             is_scope = facts.get("error") == "insufficient_scope"
@@ -213,6 +221,29 @@ class OAuthTracker:
                 fields["hint"] = HINT
                 if not self._has_hinted:
                     self.hint, self._has_hinted = HINT, True
+        return fields
+
+    def _compared(self, step: str, status: int, request: OAuthRequest, flow: OAuthFlow) -> dict[str, Any]:
+        """Return how a step compares with what is known of its client, and remember what it adds to that."""
+        fields: dict[str, Any] = {}
+        if (token := request.token) is not None:
+            given, claims = {"access_token": token}, claims_of_token(token)
+            if isinstance(audience := claims.get("aud"), str):
+                given["audience of the token"] = audience
+            if isinstance(expires := claims.get("exp"), int):
+                fields["expires"] = expires
+        else:
+            given = {name: value for name, value in request.given.items() if isinstance(value, str)}
+        is_token = step == TOKEN
+        fields |= comparison(given, named=self._named, own=flow.values, is_token=is_token)
+        if is_token and status < 400:
+            self._named.add("access_token", request.answer.get("access_token"))
+        elif step == REGISTRATION and status < 400:
+            registered = request.answer.get("redirect_uris") or request.given.get("redirect_uris")
+            flow.values.add("registered redirect_uri", registered)
+        elif not is_token:
+            for name in ("redirect_uri", "code_challenge"):
+                flow.values.add(name, given.get(name))
         return fields
 
 

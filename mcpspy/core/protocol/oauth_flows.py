@@ -9,13 +9,14 @@ RFC 7591, 3.2.1; RFC 8628, 3; RFC 9126, 2.
 
 from __future__ import annotations
 
-from base64 import b64decode, urlsafe_b64encode
+from base64 import b64decode
 from collections.abc import Iterable, Mapping
-from hashlib import sha256
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
 import orjson
+
+from mcpspy.core.protocol.oauth_values import Compared, challenge_of
 
 CHALLENGE, RESOURCE, SERVER, REGISTRATION = (
     "challenge",
@@ -83,10 +84,25 @@ class OAuthRequest:
     @property
     def names(self) -> list[str]:
         """The names of the parameters in its query, form or JSON object."""
-        names = {name for name, _ in self._query()}
+        return sorted(self.given)
+
+    @property
+    def token(self) -> str | None:
+        """The token of a message of MCP."""
+        scheme, _, token = self._headers.get("authorization", "").partition(" ")
+        return token if self.is_mcp and token and scheme.lower() in ("bearer", "dpop") else None
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The parameters in its query, form or JSON object, with their values: never to be recorded."""
         if self._form[:1] == b"{":
-            return sorted(names | set(json_members(self._form) or ()))
-        return sorted(names | {name for name, _ in _pairs(self._form.decode("utf-8", "replace"))})
+            return {**dict(self._query()), **(json_members(self._form) or {})}
+        return dict([*self._query(), *_pairs(self._form.decode("utf-8", "replace"))])
+
+    @property
+    def answer(self) -> dict[str, Any]:
+        """The members of its response: never to be recorded."""
+        return json_members(self._response) or {}
 
     def _query(self) -> list[tuple[str, str]]:
         return _pairs(self.target.partition("?")[2])
@@ -96,17 +112,15 @@ class OAuthRequest:
         found: set[int] = set()
         if (session := self._headers.get("mcp-session-id")) is not None:
             found.add(hash(("session", session)))
-        scheme, _, token = self._headers.get("authorization", "").partition(" ")
-        if self.is_mcp and token and scheme.lower() in ("bearer", "dpop"):
-            found.add(hash(("token", token)))
+        if self.token is not None:
+            found.add(hash(("token", self.token)))
         if self.is_mcp:
             return found
         given = [*self._query(), *_pairs(self._form.decode("utf-8", "replace"))]
         given += _pairs((self._location or "").partition("?")[2].partition("#")[0])
-        for name, value in [*given, *(json_members(self._response) or {}).items()]:
+        for name, value in [*given, *self.answer.items()]:
             if name == "code_verifier" and isinstance(value, str):
-                digest = sha256(value.encode()).digest()
-                found.add(hash(("challenge", urlsafe_b64encode(digest).rstrip(b"=").decode())))
+                found.add(hash(("challenge", challenge_of(value))))
                 found.add(hash(("challenge", value)))  # The method `plain`.
             elif (kind := _PROOFS.get(name)) is not None and isinstance(value, str) and value:
                 found.add(hash((kind, value)))
@@ -114,13 +128,11 @@ class OAuthRequest:
 
     def is_answered_with(self, name: str) -> bool:
         """Return whether the response is a JSON object with this member, a string."""
-        return isinstance((json_members(self._response) or {}).get(name), str)
+        return isinstance(self.answer.get(name), str)
 
     def client_id(self) -> str | None:
         """Return the id of the client, if it is named or has just been given."""
-        members = json_members(self._response) or {}
-        given = dict([*self._query(), *_pairs(self._form.decode("utf-8", "replace"))])
-        found = given.get("client_id") or members.get("client_id")
+        found = self.given.get("client_id") or self.answer.get("client_id")
         if found is None and self._headers.get("authorization", "")[:6].lower() == "basic ":
             try:
                 pair = b64decode(self._headers["authorization"][6:]).decode()
@@ -154,6 +166,8 @@ class OAuthFlow:
         """True if the client has read metadata with the proxy's address as the resource."""
         self.knows_token = False
         """True if the token was seen, so that no request with another one uses it."""
+        self.values = Compared()
+        """The values that the client registered, sent and was given, for comparison with its later steps."""
 
     @property
     def chain(self) -> list[str]:
@@ -275,6 +289,7 @@ class OAuthFlows:
         flow.origins |= other.origins
         flow.client_id = flow.client_id or other.client_id
         flow.sent_resource |= other.sent_resource
+        flow.values.join(other.values)
         self._flows = [each for each in self._flows if each is not other]
         self.unused.discard(other)
         self._proofs = {proof: flow if of is other else of for proof, of in self._proofs.items()}

@@ -169,8 +169,10 @@ def optional_refusal_fatal(facts: Facts) -> Iterator[Claim]:
     others = [each for each in facts.of(RefusedExchange) if is_stream(each)]
     for left in facts.of(ClientLeft):
         # One GET with 405 may well be the last thing that a client does; one that asks again does not accept it.
+        # One that has not ended the handshake stops at it.
         again = [each for each in facts.http.not_offered if each.at >= left.at]
-        refused = others[-1] if others else again[0] if len(again) > 1 else None
+        is_fatal = len(again) > (1 if left.is_initialized else 0)
+        refused = others[-1] if others else again[0] if is_fatal else None
         if refused is None or max(refused.last_at, refused.at) < left.at:
             continue
         is_of_gateway = refused.status in (502, 503, 504) or (refused.status or 0) >= 520

@@ -183,6 +183,7 @@ _AWS_HAS_NO_ROUTE = re.compile(r"^Missing Authentication Token$")
     positive=(
         ex.first_answer(404),
         ex.first_answer(404, "Application not found"),
+        ex.session("@ http bare", ex.http("GET", 404).replace('"/mcp"', '"/"')),
         ex.first_answer(403, ex.WITH_TOKEN, "Missing Authentication Token"),
         ex.first_answer(403, "Error 403 - This web app is stopped."),
     ),
@@ -192,7 +193,8 @@ def wrong_endpoint(facts: Facts) -> Iterator[Claim]:
     """The path, the port or the host is wrong: a page, a 404 or a 405 answers to the first POST."""
     for exchange, symptom in exchanges(facts, 403, 404, 405, 410):
         words = said(exchange, symptom)
-        is_other = exchange.method != "POST" or exchange.is_for_metadata
+        is_root = is_stream(exchange) and exchange.status == 404 and exchange.path in ("", "/")
+        is_other = (exchange.method != "POST" and not is_root) or exchange.is_for_metadata
         is_other |= exchange.status == 403 and not (
             _AWS_HAS_NO_ROUTE.search(words) or _NO_APPLICATION.search(words)
         )
@@ -215,9 +217,11 @@ def wrong_endpoint(facts: Facts) -> Iterator[Claim]:
             f"no MCP endpoint at {quote(facts.header.upstream or exchange.path)}: "
             f"{who_refused(exchange)} answers HTTP {exchange.status}{clause(words)}"
         )
-        next_step, side = f"correct the path of the URL ({hint})", "configuration"
+        next_step = f"correct the path of the URL ({hint})"
+        # The URL may be wrong, or the server lack the address that its own page names: only one without a path is wrong.
+        side = "configuration" if exchange.path in ("", "/") else ""
         if hint.startswith("/sse"):  # A host may also use another transport than the one that is configured.
-            next_step, side = f"{hint}; if it is set to sse already, the client does not use it", ""
+            next_step = f"{hint}; if it is set to sse already, the client does not use it"
         if exchange.status == 403:
             next_step = (
                 f"{next_step}: Amazon API Gateway answers so for a path or a method that it does not have"
@@ -227,7 +231,6 @@ def wrong_endpoint(facts: Facts) -> Iterator[Claim]:
         own = facts.endpoint.path
         if exchange.path != own and exchange.path.rstrip("/") == own.rstrip("/"):
             title += f"; the client posts to {quote(exchange.path, 60)}, and the endpoint has the path {quote(own, 60)}"
-            side = ""  # In its configuration, or by the client itself.
             next_step = (
                 "use the path of the endpoint in the client's configuration, without or with a slash as it is there; if it has that "
                 "already, the client changes it: let the client keep the URL, or the server answer at both paths"

@@ -155,6 +155,12 @@ def _explains(trouble: Trouble) -> Explain:
                 step = f"the call itself names {quote(named, 80)!r}: check that first; if it is right: {step}"
             elif trouble.code == "port-in-use" and not is_end:
                 side = ""  # This server may have the port itself.
+            elif trouble.code == "service-refused-key" and not facts.is_stdio:
+                side = ""
+                step = (
+                    "set a valid key or token for the service where this server has it from: its own settings or store of "
+                    "credentials (it may still use the one before), or what the client sends to it (a header, the URL)"
+                )
             elif trouble.code == "service-refused-key" and _FORBIDDEN.search(same[0].words):
                 side = ""  # The service may know who asks.
                 step = (

@@ -297,13 +297,6 @@ _VALUES = re.compile(
 )
 """The words of tools about values that the caller chose, about calls that have to come before, or about consent."""
 
-_OF_CALLER = re.compile(
-    r"(?i)\binvalid\b|\bmust\b|\bshould\b|\bexpect|\bexceed|\btoo (?:large|long|many|small|short|big)\b|\bat (?:least|most)\b"
-    r"|\bstatus (?:code )?\W?[45]\d\d\b|\bHTTP(?:/\d(?:\.\d)?)? [45]\d\d\b|\btimed? ?out\b|\bfetch failed\b"
-    r"|\bunsupported\b|\bnot (?:supported|allowed|permitted|authorized)\b|\bplease\b|\bpermission|\bdenied\b|\blogged in\b"
-)
-"""The words of tools about what the caller may choose or do, and not about themselves."""
-
 _TWO_ZODS = re.compile(r"\b_parse is not a function|reading '_zod'")
 """A schema of zod 4 in the hands of zod 3, and the reverse: each looks for a member that the other does not have."""
 
@@ -349,7 +342,9 @@ def request_failed(facts: Facts) -> Iterator[Claim]:
         # A request without a flaw is the receiver's to answer, unless it asks for what may not exist, or for a consent.
         is_valid = failed.state in ERRORS and not any(each.side == failed.side for each in failed.findings)
         is_open = failed.code in (RESOURCE_NOT_FOUND, USER_REJECTED) or _VALUES.search(words) is not None
-        is_open |= failed.method == "tools/call" and _OF_CALLER.search(words) is not None
         is_valid &= has_fixed_form(failed.method) or not is_open
-        side = receiver if failed.code == INTERNAL_ERROR or BUG.search(words) or is_valid else ""
+        is_own = failed.code == INTERNAL_ERROR or is_valid
+        # A tool may fail for its arguments, a setting, another service or a mistake in its code: only a bug is named.
+        is_own &= failed.method != "tools/call"
+        side = receiver if BUG.search(words) or is_own else ""
         yield Claim(title, next_step, [failed], evidence=lines, side=side)

@@ -83,7 +83,9 @@ _UNAUTHORIZED = (
 )
 """The service behind the server, in the words of its HTTP client."""
 
-_OWN_KEY = re.compile(r"(?i)\bapi[ _-]?key\b|\b[A-Z]+_(?:TOKEN|KEY|SECRET)\b|environment variable")
+_OWN_KEY = re.compile(
+    r"(?i)\bapi[ _-]?key\b|\bapi (?:error|request|call|response|returned|responded)|\b[A-Z]+_(?:TOKEN|KEY|SECRET)\b|environment variable"
+)
 """Credentials of the server, which no client sends as a bearer token."""
 
 

@@ -180,6 +180,8 @@ def sse_transport(facts: Facts) -> Iterator[Claim]:
     for refusal in (*facts.of(RefusedExchange), *facts.http.not_offered):
         is_first = is_stream(refusal) and not refusal.is_for_metadata and refusal.session_id is None
         is_first &= first_at is None or refusal.at < first_at
+        if refusal.status == 404 and refusal.path in ("", "/"):
+            continue  # No transport has its endpoint there: `wrong-endpoint`.
         # A client may try both, the old one first: then nothing is wrong.
         has_gone_on = first_at is not None and refusal.agent in facts.http.agents
         if is_first and refusal.status in (400, 404, 405, 406):
@@ -193,7 +195,7 @@ def sse_transport(facts: Facts) -> Iterator[Claim]:
             )
             title += "; later it began with POST" if has_gone_on else ""
             symptoms = [refusal, *facts.violations("ENV204", "ENV208", side=SERVER)]
-            yield Claim(title, next_step, symptoms, side="configuration", is_observation=has_gone_on)
+            yield Claim(title, next_step, symptoms, is_observation=has_gone_on)
             break
 
 

@@ -12,6 +12,7 @@ from mcpspy.analysis.explain.evidence import evidence, named_error, of_finding, 
 from mcpspy.analysis.explain.facts import PATIENCE, Facts
 from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, RefusedExchange, ServerEnd
 from mcpspy.core.counted import duration
+from mcpspy.core.protocol.message import Notification
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.recording.origin import CLIENTS
 from mcpspy.core.session.exchange import State
@@ -41,6 +42,13 @@ def _event_form(facts: Facts) -> str:
 
 
 _NOTIFICATION = re.compile(r"notifications/[\w/]+")
+
+
+def _last_notification(facts: Facts, at: float) -> str:
+    """Return the method of the client's last message, if it is a notification that was sent before this time; else nothing."""
+    last = facts.client.last
+    what = None if last is None or last[0].at > at else last[0]
+    return what.method if isinstance(what, Notification) else ""
 
 
 def _came_before(facts: Facts, left: ClientLeft) -> bool:
@@ -99,6 +107,12 @@ def client_left(facts: Facts) -> Iterator[Claim]:
                 title = (
                     f"the client left after the server had answered {named[0]} with an error, under an "
                     f"id that is not its own: {quote(first.message)}"
+                )
+                next_step = _NOT_TO_NOTIFICATIONS
+            elif first.code == "ENV204" and (notified := _last_notification(facts, first.at)):
+                title = (
+                    f"the client left after the server had answered {notified}, a notification, under an id that no request "
+                    f"has: {quote(first.message)}"
                 )
                 next_step = _NOT_TO_NOTIFICATIONS
             elif first.code == "ENV206":

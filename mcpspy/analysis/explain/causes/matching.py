@@ -321,6 +321,9 @@ def handshake_incomplete(facts: Facts) -> Iterator[Claim]:
             f"server {how} {failed[0].about}"
         )
         next_step = "the client must send notifications/initialized before other requests"
+        if facts.client.methods["initialized"]:  # Its name in the Language Server Protocol.
+            title += "; it sent initialized, which is not a method of MCP"
+            next_step = "let the client send notifications/initialized in place of initialized"
         symptoms = [*failed, *left, *facts.violations("LIFE103", "LIFE102")]
         for end in ends:
             if end.named is not None and _waited(end):

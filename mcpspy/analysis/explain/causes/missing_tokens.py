@@ -46,7 +46,7 @@ def _stop(facts: Facts, last: OauthStep) -> _Stop:
         is_named = any(each.fields.get("servers") for each in steps_of(facts, "resource metadata"))
         # Not all addresses of metadata need exist, unless the server names who has them.
         is_needed = "metadata" not in last.step or (is_named and last.step == "server metadata")
-        side = SERVER if status >= 500 or is_needed else "configuration"
+        side = SERVER if status >= 500 or is_needed else ""
         return _Stop(title, f"let the server answer the step {last.step!r}; clients stop here", side)
     if last.step == "server metadata" and (other := _other_issuer(facts, last)):
         title += (
@@ -91,7 +91,7 @@ def _stop(facts: Facts, last: OauthStep) -> _Stop:
         return _Stop(
             title, next_step, ""
         )  # That address, and what the page showed, are not in the recording.
-    return _Stop(title, next_step, "configuration")
+    return _Stop(title, next_step, "")
 
 
 def _shorter_resource(facts: Facts, step: OauthStep) -> str:
@@ -272,7 +272,8 @@ def token_missing(facts: Facts) -> Iterator[Claim]:
         return
     if first.status == 401:
         next_step += _of_challenge(challenge)
-    yield sign_in_claim(facts, title, next_step)
+    # The host may have no token, or leave out the one that it has, or the server refuse what it should let in.
+    yield sign_in_claim(facts, title, next_step, side="")
 
 
 def _of_challenge(challenge: str | None) -> str:

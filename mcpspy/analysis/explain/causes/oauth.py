@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
+from mcpspy.analysis.explain.causes.compared import by_values, token_by_values
 from mcpspy.analysis.explain.causes.exchanges import ERROR_PAGE, exchanges
 from mcpspy.analysis.explain.causes.oauth_errors import (
     JUST_REGISTERED,
@@ -89,6 +90,8 @@ def new_token_refused(facts: Facts) -> Iterator[Claim]:
             if _OF_KEYS.search(words):  # A token for another audience may have another issuer and other keys.
                 side = ""
                 next_step += "; compare issuer and keys of the token with what the server checks"
+        elif (decision := token_by_values(facts, exchange)) is not None:
+            title, side, next_step = f"{title}; {decision.title}", decision.side, decision.next_step
         yield sign_in_claim(facts, title, next_step, issued[-1], side=side)
         break
 
@@ -152,6 +155,7 @@ def no_token_issued(facts: Facts) -> Iterator[Claim]:
         ),
         ex.unauthorized(ex.METADATA, ex.oauth("authorize", 302, error="invalid_target", names=["resource"])),
         ex.unauthorized(ex.METADATA, ex.oauth("authorize", 302, error="server_error")),
+        ex.unauthorized(ex.METADATA, ex.oauth("authorize", 302, error="invalid_scope", differs=["scope"])),
         ex.unauthorized(ex.METADATA, ex.oauth("authorize", 302, error="access_denied")),
         ex.unauthorized(
             ex.METADATA,
@@ -180,6 +184,8 @@ def authorization_refused(facts: Facts) -> Iterator[Claim]:
         if not how.startswith((" to a", " that has a code")) and "scope" in names_of(step):
             next_step += "; the request had a scope: compare it with scopes_supported of the metadata"
         side, next_step = _of_refused_authorization(facts, step, words, next_step)
+        if (decision := by_values(step, words)) is not None:
+            title, side, next_step = f"{title}; {decision.title}", decision.side, decision.next_step
         claim = sign_in_claim(facts, title, next_step, step, side=side if is_named else "")
         claim.level = Level.EXACT if is_named else Level.SPECIFIC
         yield claim

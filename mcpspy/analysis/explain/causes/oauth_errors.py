@@ -158,8 +158,7 @@ def by_error(facts: Facts, step: OauthStep, words: str) -> tuple[str, str]:
     if (found := _by_client(facts, step, words)) is not None:
         return found
     # Without words, the request may name a client or a redirect URI that was registered by hand, or is forgotten.
-    is_open = step.step != "token" and _is_offered(facts)
-    return SERVER if step.step == "token" else "" if is_open else "configuration", next_step
+    return SERVER if step.step == "token" else "", next_step
 
 
 def _by_client(facts: Facts, step: OauthStep, words: str) -> tuple[str, str] | None:

@@ -219,6 +219,11 @@ def oauth_metadata_not_followed(facts: Facts) -> Iterator[Claim]:
     if (named := _not_asked(facts)) is None:
         return
     read = _read(facts)
+    if not urlsplit(named).scheme:
+        title = f"the server's 401 names its metadata by an address without a host ({quote(named, 100)}), which clients do not find"
+        next_step = "let the server write the whole URL, with https:// and its host, as resource_metadata (RFC 9728, 5.1)"
+        yield sign_in_claim(facts, title, next_step, *read[:2], side=SERVER)
+        return
     title = f"the server's 401 names its metadata ({quote(named, 100)}), and the client "
     next_step = "let the client read the document that resource_metadata of WWW-Authenticate names"
     if read[0].status == 200:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
+from mcpspy.analysis.explain.causes.compared import by_values
 from mcpspy.analysis.explain.causes.definition import FailureRow, define
 from mcpspy.analysis.explain.causes.oauth_errors import FORGOTTEN, by_error, is_registered
 from mcpspy.analysis.explain.causes.sign_in import (
@@ -153,6 +154,8 @@ def oauth_token(facts: Facts) -> Iterator[Claim]:
             "secret that it got, by the method that the registration answered"
         )
         side = CLIENT
+    if (decision := by_values(step, words)) is not None:
+        title, side, next_step = f"{title}; {decision.title}", decision.side, decision.next_step
     yield sign_in_claim(facts, title, next_step, step, side=side)
 
 

@@ -11,7 +11,14 @@ from mcpspy.analysis.explain.causes.requests import ERRORS, errors, has_fixed_fo
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import clause, quote
 from mcpspy.analysis.explain.facts import Facts
-from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, RefusedExchange, ServerEnd, Symptom
+from mcpspy.analysis.explain.symptoms import (
+    ClientLeft,
+    FailedRequest,
+    RefusedExchange,
+    ServerEnd,
+    Symptom,
+    Violation,
+)
 from mcpspy.core.counted import duration
 from mcpspy.core.protocol.spec import CLIENT, METHODS, MODERN, REVISIONS, SERVER, other
 from mcpspy.core.session.exchange import State
@@ -314,6 +321,7 @@ def version_mismatch(facts: Facts) -> Iterator[Claim]:
             answered, asked = _DATE.search(message), facts.listed.asked_revision
             is_older = answered is not None and answered[0] in REVISIONS and answered[0] < (asked or "")
             if is_older and not facts.is_stdio:
+                yield from _older_than_transport(facts, violation)
                 continue  # Clients that ask for a newer one know it, and over HTTP nothing shows that this one left at once.
             if answered is not None and asked is not None and answered[0] != asked:
                 # A server may not have the older revision, so either side may have to change.
@@ -331,6 +339,18 @@ def version_mismatch(facts: Facts) -> Iterator[Claim]:
                 next_step, side = "let the server answer with a revision of MCP that it supports", SERVER
             yield Claim(title, next_step, [violation, *facts.of(ClientLeft)], side=side)
     yield from _none_in_common(facts)
+
+
+def _older_than_transport(facts: Facts, violation: Violation) -> Iterator[Claim]:
+    """Yield the claim for a client that left after a revision that has no Streamable HTTP."""
+    left = [each for each in facts.of(ClientLeft) if not each.is_initialized]
+    if left and facts.header.transport == "http" and REVISIONS[0] in violation.findings[0].message:
+        title = f"the server answered with revision {REVISIONS[0]}, which is older than Streamable HTTP, and the client left"
+        next_step = (
+            f"let the server answer with {REVISIONS[1]} or later: {REVISIONS[0]} has only stdio and HTTP+SSE, so some clients do "
+            f"not accept it over Streamable HTTP; or let the client accept it"
+        )
+        yield Claim(title=title, next_step=next_step, symptoms=[violation, *left])
 
 
 def _discover_refused(facts: Facts) -> Iterator[Claim]:

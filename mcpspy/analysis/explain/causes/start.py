@@ -11,7 +11,7 @@ from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import BUG, PrintedLine, clause, evidence, quote
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.symptoms import ServerEnd, Symptom
-from mcpspy.core.protocol.spec import CLIENT
+from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.errors import NOT_EXECUTABLE, NOT_FOUND
 
 _NOT_FOUND = re.compile(
@@ -59,6 +59,7 @@ def _is_runner_alone(facts: Facts) -> bool:
         _NO_COMMAND,
         ex.not_started("sh: 1: weather-mcp: not found", 127, '@ bare command=["npx","-y","weather-mcp"]'),
         ex.session('@ bare command=["sh","start.sh"]', ex.initialize(), ex.exited(127)),
+        ex.not_started(".bin/mcp-notes: 1: import: not found", 2, '@ bare command=["npx","mcp-notes"]'),
         ex.not_started(
             "bash: line 1: source /home/b/.profile && npx -y notes: No such file or directory",
             127,
@@ -81,7 +82,6 @@ def command_not_found(facts: Facts) -> Iterator[Claim]:
     """A desktop has another PATH than a shell, and some configurations hold the command and its
     arguments in one string.
     """
-    desktop = "a host that is started from the desktop has another PATH than a shell"
     lines = [
         line for line in facts.stderr if _NOT_FOUND.search(line.text) and not _OF_ENGINE.search(line.text)
     ]
@@ -103,33 +103,8 @@ def command_not_found(facts: Facts) -> Iterator[Claim]:
             next_step = (
                 f"correct the first line of {quote(command)}, or install the interpreter that it names"
             )
-        elif any(_MESSAGE.search(line.text) for line in lines):
-            title = f"a shell runs in place of the server, and takes the client's messages for commands: {quote(lines[-1].text)}"
-            next_step = (
-                "correct the arguments in the host's configuration: what follows -c of a shell must be one argument, and a "
-                "command such as npx without a package starts a shell"
-            )
-        elif lines and not is_missing and _is_unknown_to_npm(facts, lines[-1]):
-            side = ""
-            title = f"npm found the package, and not the program of it: {quote(lines[-1].text)}"
-            next_step = (
-                "in a folder whose package.json has this name npx takes that folder: set cwd to another one; else empty its "
-                "cache (rm -rf ~/.npm/_npx) and try again; if the program is still missing, this version was published without "
-                "it, or needs a tool to build: use another version, and tell its author"
-            )
-        elif lines and not is_missing and facts.program_name in ENGINES:
-            side = ""
-            title = f"a command was not found in the container: {quote(lines[-1].text)}"
-            next_step = (
-                "correct the arguments after the name of the image, if they name this command; else the image lacks it, or its PATH "
-                "does not have it: correct the Dockerfile, or use another version of the image"
-            )
         elif lines and not is_missing:
-            title = f"a command was not found: {quote(lines[-1].text)}"
-            next_step = (
-                f"give its absolute path, or add its folder to PATH by env in the host's configuration: "
-                f"{desktop}"
-            )
+            title, next_step, side = _from_shell(facts, lines)
         elif not end.error and (whole := _whole_line(facts)) is not None:
             title = f"a shell took a whole line for the name of one program: {quote(whole.text)}"
             next_step = "write the line as the one argument after -c, without quotation marks inside it: the host starts no shell that would remove them"
@@ -141,9 +116,56 @@ def command_not_found(facts: Facts) -> Iterator[Claim]:
             title = f"the command {quote(command)} was not found"
             next_step = (
                 f"give the absolute path of {quote(command)} in the host's configuration (`which "
-                f"{quote(command)}` prints it): {desktop}"
+                f"{quote(command)}` prints it): {_DESKTOP}"
             )
         yield Claim(title, next_step, symptoms, evidence=[line.evidence for line in lines[-2:]], side=side)
+
+
+def _from_shell(facts: Facts, lines: list[PrintedLine]) -> tuple[str, str, str]:
+    """Return what a shell did not find, the next step, and the side that has to take it."""
+    last = quote(lines[-1].text)
+    if any(_MESSAGE.search(line.text) for line in lines):
+        return (
+            f"a shell runs in place of the server, and takes the client's messages for commands: {last}",
+            (
+                "correct the arguments in the host's configuration: what follows -c of a shell must be one argument, and a "
+                "command such as npx without a package starts a shell"
+            ),
+            "configuration",
+        )
+    if _TEXT_OF_PROGRAM.search(lines[0].text):
+        return (
+            f"a shell runs the text of the program: {quote(lines[0].text)}",
+            (
+                "let the program's first line name its interpreter (#!/usr/bin/env node, python3): an installer that makes it "
+                "executable does not add that; until then start it with the interpreter and its path"
+            ),
+            SERVER if facts.program_name in _MANAGERS_OF_NODE else "",
+        )
+    if facts.program_name in _MANAGERS_OF_NODE and _IN_SHELL_OF_NPM.search(lines[-1].text):
+        return (
+            f"npm found the package, and not the program of it: {last}",
+            (
+                "in a folder whose package.json has this name npx takes that folder: set cwd to another one; else empty its "
+                "cache (rm -rf ~/.npm/_npx) and try again; if the program is still missing, this version was published without "
+                "it, or needs a tool to build: use another version, and tell its author"
+            ),
+            "",
+        )
+    if facts.program_name in ENGINES:
+        return (
+            f"a command was not found in the container: {last}",
+            (
+                "correct the arguments after the name of the image, if they name this command; else the image lacks it, or its PATH "
+                "does not have it: correct the Dockerfile, or use another version of the image"
+            ),
+            "",
+        )
+    return (
+        f"a command was not found: {last}",
+        f"give its absolute path, or add its folder to PATH by env in the host's configuration: {_DESKTOP}",
+        "configuration",
+    )
 
 
 _WHOLE_LINE = re.compile(
@@ -164,11 +186,6 @@ _IN_SHELL_OF_NPM = re.compile(
 )
 
 
-def _is_unknown_to_npm(facts: Facts, line: PrintedLine) -> bool:
-    """Return whether the shell in which npm starts a program of a package did not find it."""
-    return facts.program_name in _MANAGERS_OF_NODE and _IN_SHELL_OF_NPM.search(line.text) is not None
-
-
 def _has_other_reason(end: ServerEnd) -> bool:
     """Return whether the error of a server that ended is about something else than a command that was not found."""
     text = "" if end.named is None else end.named.text
@@ -184,6 +201,13 @@ _OF_COMMANDS = ("file-missing", "permission-denied", "program-not-in-package")
 
 _MESSAGE = re.compile(r"\bjsonrpc\b")
 """A message of the client, in the words of a shell."""
+
+_DESKTOP = "a host that is started from the desktop has another PATH than a shell"
+
+_TEXT_OF_PROGRAM = re.compile(
+    r"\b(?:import|export|const|let|var|require|from|async|def|use strict): (?:command )?not found$"
+)
+"""The first words of JavaScript and Python, in the words of a shell that takes them for commands."""
 
 _FORBIDDEN = re.compile(r"ermission|not executable|[Ee]xec format|is a directory|: a directory")
 

@@ -87,7 +87,7 @@ STATUSES = {
         CLIENT,
         "Content-Type",
     ),
-    426: _Status("wants another protocol", "use the URL and scheme that it names", "configuration"),
+    426: _Status("wants another protocol", "use the URL and scheme that it names", ""),
     429: _Status(
         "limits the rate of requests",
         "wait for the time in Retry-After, and send fewer requests",
@@ -99,9 +99,7 @@ STATUSES = {
         "send fewer or shorter headers: tokens and cookies grow",
         CLIENT,
     ),
-    501: _Status(
-        "does not know this method of HTTP", "check that the URL is that of an MCP endpoint", "configuration"
-    ),
+    501: _Status("does not know this method of HTTP", "check that the URL is that of an MCP endpoint", ""),
     502: _Status(
         "got no answer from the server behind it",
         "look whether the server behind the proxy runs, and into its log",

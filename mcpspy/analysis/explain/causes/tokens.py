@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
+from mcpspy.analysis.explain.causes.compared import token_by_values
 from mcpspy.analysis.explain.causes.exchanges import about, said, side_of
 from mcpspy.analysis.explain.causes.sign_in import RULES, names_of, sign_in_claim, steps_of, unauthorized
 from mcpspy.analysis.explain.causes.token_words import other_reason
@@ -59,7 +60,7 @@ def _without_token(exchange: RefusedExchange, words: str) -> tuple[str, str, str
         "set the Authorization header in the host's configuration; the server should answer 401 in place of 403, so that "
         "clients begin to sign in"
     )
-    return f"{about(exchange)} was sent without a token, and the server wants one", next_step, "configuration"
+    return f"{about(exchange)} was sent without a token, and the server wants one", next_step, ""
 
 
 def _in_time(facts: Facts, exchange: RefusedExchange, text: str, own: str) -> tuple[str, str, str] | None:
@@ -70,7 +71,7 @@ def _in_time(facts: Facts, exchange: RefusedExchange, text: str, own: str) -> tu
             "compare issuer, keys and form of the token with what the server checks (both may have changed), and sign in "
             "again; or correct Authorization in the host's configuration"
         )
-        return "the server refused the token", next_step, "" if own == CLIENT else own
+        return "the server refused the token", next_step, ""
     if _EXPIRED.search(text) and any(at > exchange.at for at in facts.http.session_ids.values()):
         next_step = (
             "let the client repeat the refused request after it has a new token; if it continued with the same token, the "
@@ -89,34 +90,31 @@ def _in_time(facts: Facts, exchange: RefusedExchange, text: str, own: str) -> tu
                 "let the client get a new token by its refresh token after a 401 (it asked for none), and sign in again; if the token was "
                 "written by hand into the host's configuration, write a new one there"
             )
-            own = ""  # Where the token is from is not in the recording.
         elif own != CLIENT and steps_of(facts, "resource metadata", "server metadata"):
             next_step = (
                 "sign in again; the client should get a new token by its refresh token after a 401: look in its log whether it "
                 "has one, which the authorization server may not have issued (the scope offline_access, the grant refresh_token)"
             )
-            own = ""  # What the authorization server issued is not in the recording.
         return "the token has expired", next_step, own
     if _EXPIRED.search(text):
         next_step = (
             "check the value of the Authorization header in the host's configuration: a variable that "
             "the host does not replace (${TOKEN}), a missing 'Bearer', or an old token"
         )
-        side = "configuration"
         if _IS_OVER.search(text) or "resource_metadata" in exchange.challenge:
-            side = ""  # The client may have stored a token of an earlier sign-in.
             next_step = (
                 "sign in again, if the client has this token from an earlier sign-in: it should get a new one by its refresh token after "
                 f"a 401, or sign in by itself; if the token was written by hand, {next_step}"
             )
-        return "the server refused the token with which the client began", next_step, side
+        return "the server refused the token with which the client began", next_step, ""
     return None
 
 
 def _refusal(facts: Facts, exchange: RefusedExchange, words: str) -> tuple[str, str, str]:
     """Return why a token was refused, the next step, and the side that has to take it."""
     is_issued = any(step.status == 200 for step in steps_of(facts, "token"))
-    own = CLIENT if is_issued else "configuration"
+    # Where a token is from that was not issued in the recording is not known, nor what is in it.
+    own = CLIENT if is_issued else ""
     challenge, has_token = exchange.challenge, exchange.has_token
     text = f"{words} {challenge} {exchange.words}"
     if exchange.status == 403 and _SCOPE.search(text):
@@ -128,6 +126,8 @@ def _refusal(facts: Facts, exchange: RefusedExchange, words: str) -> tuple[str, 
             "insufficient_scope" in challenge
         )  # The client has to ask for more (2025-11-25, Authorization).
         return f"{lack} a scope for {about(exchange)}", next_step, CLIENT if is_asked else own
+    if (decision := token_by_values(facts, exchange)) is not None:
+        return decision.title, decision.next_step, decision.side
     if (found := other_reason(exchange, words, text)) is not None:
         return found
     if _AUDIENCE.search(text):
@@ -165,7 +165,7 @@ def _refusal(facts: Facts, exchange: RefusedExchange, words: str) -> tuple[str, 
             "the server was restarted and keeps its tokens in memory; sign in again"
         )
         return "the server refused the token, although it had accepted one before", next_step, ""
-    return "the server refused the token", next_step, "configuration"
+    return "the server refused the token", next_step, ""
 
 
 def _is_overcome(facts: Facts, exchange: RefusedExchange) -> bool:

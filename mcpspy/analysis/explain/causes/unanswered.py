@@ -46,6 +46,11 @@ def response_ignored(facts: Facts) -> Iterator[Claim]:
         yield Claim(title, next_step, symptoms, evidence=lines, side=side)
 
 
+def _is_limit(seconds: float) -> bool:
+    """Return whether a time is one of the usual limits of clients, to a tenth of a second."""
+    return any(0 <= seconds - limit < 0.1 for limit in (5, 10, 15, 20, 30, 60, 120, 300))
+
+
 def _waited(failed: FailedRequest, title: str, next_step: str, error: NamedError | None) -> Claim:
     """Return a claim of a request without a response; an error on stderr meanwhile is what to correct."""
     if error is None:
@@ -188,4 +193,8 @@ def no_response(facts: Facts) -> Iterator[Claim]:
         patience = SHORT_WAIT if failed.method == "tools/call" else PATIENCE
         is_silent = failed.took >= patience or failed.batch is not None or is_cut_off
         claim.side = receiver if is_silent else ""
+        if failed.method == "tools/call" and facts.is_stdio and _is_limit(failed.took):
+            claim.title += "; it may have given up then, by its own limit"
+            claim.next_step += "; if this call may take longer, raise the timeout of requests in the client"
+            claim.side = ""
         yield claim

@@ -134,7 +134,8 @@ def redirect_not_followed(facts: Facts) -> Iterator[Claim]:
             f"{failed.about} was redirected ({status} → {quote(location or failed.why, 100)}), and the "
             f"client did not follow"
         )
-        next_step, side = f"use the URL {quote(location, 100)} in the client's configuration", "configuration"
+        # The client may follow a 307, the server answer at both addresses, or the user write the other one.
+        next_step, side = f"use the URL {quote(location, 100)} in the client's configuration", ""
         if LOGIN.search(new.path) or _sign_in_page(facts, f"{status} → {location}"):
             title += ": it is a page for signing in"
             next_step = (
@@ -152,6 +153,7 @@ def redirect_not_followed(facts: Facts) -> Iterator[Claim]:
             next_step = (
                 "correct the URL in the client's configuration: the site has no MCP endpoint at this path"
             )
+            side = "configuration"
         elif new.path.rstrip("/") == path.rstrip("/") and new.path != old.path:
             next_step += " (with the slash as the server wants it)"
             if _is_behind(old, new):

@@ -74,6 +74,18 @@ def refused(step: str, status: int, words: str, *names: str) -> str:
     return ex.oauth(step, status, 65, error=error, error_description=description, names=[*names])
 
 
+def compared(step: str, status: int, words: str = "", **fields: object) -> str:
+    """Return a refused step whose values were compared."""
+    error, _, description = words.partition(": ")
+    return ex.oauth(step, status, 65, error=error, error_description=description, **fields)
+
+
+def with_token(**fields: object) -> str:
+    """Return a refused call whose token was compared."""
+    step = ex.oauth("challenge", 401, 3, authorized=True, **fields)
+    return ex.session("@ http", ex.request("initialize"), ex.answered(401, ex.WITH_TOKEN), step)
+
+
 _REGISTERED = ex.oauth("registration", 201, 64, names=["client_name", "redirect_uris"])
 _TEMPLATES = ex.result(2, resourceTemplates=[{"name": "a", "uriTemplate": "notes://b/{name}"}])
 
@@ -87,6 +99,38 @@ SIDES = (
         "token-missing",
         "client",
     ),
+    (signing_in(compared("authorize", 400, differs=["redirect_uri"])), "oauth-token", "client"),
+    (
+        signing_in(_REGISTERED, compared("authorize", 400, "invalid redirect_uri", same=["redirect_uri"])),
+        "oauth-token",
+        "server",
+    ),
+    (
+        signing_in(compared("authorize", 302, "invalid_scope", same=["scope"])),
+        "authorization-refused",
+        "server",
+    ),
+    (
+        signing_in(compared("authorize", 302, "invalid_scope", differs=["scope"])),
+        "authorization-refused",
+        "client",
+    ),
+    (
+        signing_in(compared("authorize", 302, "invalid_target", differs=["resource"], names=["resource"])),
+        "authorization-refused",
+        "client",
+    ),
+    (signing_in(compared("token", 400, "invalid_grant", differs=["code_verifier"])), "oauth-token", "client"),
+    (
+        signing_in(compared("token", 400, "invalid_grant: PKCE failed", same=["code_verifier"])),
+        "oauth-token",
+        "server",
+    ),
+    (signing_in(compared("token", 400, "invalid_grant", same=["code_verifier"])), "oauth-token", ""),
+    (with_token(differs=["access_token"]), "token-refused", ""),
+    (with_token(differs=["audience of the token"]), "token-refused", ""),
+    (with_token(expires=1), "token-refused", ""),
+    (with_token(expires=1, same=["access_token"]), "token-refused", "client"),
     (ex.first_answer(404, {":path": "/mcp/mcp"}), "posted-elsewhere", ""),
     (ex.first_answer(404, {":path": "/other"}), "posted-elsewhere", "configuration"),
     (ex.first_answer(404, {":path": "/mcp/"}), "wrong-endpoint", ""),
@@ -100,7 +144,7 @@ SIDES = (
     (
         ex.first_answer(401, ex.WITH_TOKEN, {"www-authenticate": 'Bearer error="invalid_token"'}),
         "token-refused",
-        "configuration",
+        "",
     ),
     (signing_in(refused("authorize", 422, "Unrecognized client_id")), "oauth-token", ""),
     (signing_in(refused("authorize", 401, "invalid_client: Unknown client_id")), "oauth-token", "client"),
