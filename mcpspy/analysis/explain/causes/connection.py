@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
-from mcpspy.analysis.explain.causes.definition import FailureRow, define
+from mcpspy.analysis.explain.causes.definition import FailureRow
 from mcpspy.analysis.explain.causes.exchanges import about, exchanges, is_round, is_stream
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import clause, evidence, quote
@@ -39,35 +39,32 @@ _WRONG_TLS = _unreachable("https://127.0.0.1:3001/mcp: [SSL: WRONG_VERSION_NUMBE
 _NO_SERVER = _unreachable("http://127.0.0.1:3001/mcp: Connection refused")
 
 
-define(
-    __name__,
-    FailureRow(
-        "upstream-tls",
-        "the connection to the server failed in TLS",
-        Level.EXACT,
-        why="Mcpspy does not trust the server's certificate, or the server does not speak TLS at this port.",
-        title="the connection to the server failed in TLS: {error}",
-        next_step=(
-            (
-                "certificate has expired|not yet valid",
-                "renew the certificate of the server, and restart or reload what uses it; compare the clock of this machine",
-            ),
-            (
-                "",
-                "trust the server's CA with --cacert FILE, correct the host name in the URL, or use http:// if it has no TLS",
-            ),
+FailureRow(
+    "upstream-tls",
+    "the connection to the server failed in TLS",
+    Level.EXACT,
+    why="Mcpspy does not trust the server's certificate, or the server does not speak TLS at this port.",
+    title="the connection to the server failed in TLS: {error}",
+    next_step=(
+        (
+            "certificate has expired|not yet valid",
+            "renew the certificate of the server, and restart or reload what uses it; compare the clock of this machine",
         ),
-        side=lambda _, exchange: (
-            SERVER if exchange is not None and "has expired" in exchange.error else "configuration"
+        (
+            "",
+            "trust the server's CA with --cacert FILE, correct the host name in the URL, or use http:// if it has no TLS",
         ),
-        if_refused=lambda _, exchange: _is_of_tls(exchange.error),
-        positive=(
-            _WRONG_TLS,
-            _unreachable("https://a.example: certificate verify failed: certificate has expired"),
-        ),
-        negative=(_NO_SERVER, _unreachable("https://tls.example/mcp: Connection refused")),
     ),
-)
+    side=lambda _, exchange: (
+        SERVER if exchange is not None and "has expired" in exchange.error else "configuration"
+    ),
+    if_refused=lambda _, exchange: _is_of_tls(exchange.error),
+    positive=(
+        _WRONG_TLS,
+        _unreachable("https://a.example: certificate verify failed: certificate has expired"),
+    ),
+    negative=(_NO_SERVER, _unreachable("https://tls.example/mcp: Connection refused")),
+).define(__name__)
 
 
 _CLOSED = re.compile(r"(?i)closed the connection|connection reset|disconnected")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from mcpspy.analysis.explain.causes import examples as ex
-from mcpspy.analysis.explain.causes.definition import FailureRow, define
+from mcpspy.analysis.explain.causes.definition import FailureRow
 from mcpspy.analysis.explain.causes.exchanges import (
     LOGIN,
     NO_ROUTE,
@@ -329,20 +329,17 @@ def notification_body(facts: Facts) -> Iterator[Claim]:
             yield Claim(title, next_step, [violation, *left], side=side)
 
 
-define(
-    __name__,
-    FailureRow(
-        "server-error",
-        "the server failed at a request",
-        Level.GENERAL,
-        why="An HTTP status of 500 and more without a message: an exception that nothing caught.",
-        title="{about}: {who} failed with HTTP {status}{quoted}",
-        next_step="look into the server's own log at this time: an exception is there",
-        statuses=tuple(status for status in range(500, 1000) if status not in STATUSES),
-        positive=ex.list_answer(500, "Internal Server Error"),
-        negative=ex.list_answer(429),
-    ),
-)
+FailureRow(
+    "server-error",
+    "the server failed at a request",
+    Level.GENERAL,
+    why="An HTTP status of 500 and more without a message: an exception that nothing caught.",
+    title="{about}: {who} failed with HTTP {status}{quoted}",
+    next_step="look into the server's own log at this time: an exception is there",
+    statuses=tuple(status for status in range(500, 1000) if status not in STATUSES),
+    positive=ex.list_answer(500, "Internal Server Error"),
+    negative=ex.list_answer(429),
+).define(__name__)
 
 
 def _is_of_mcp(facts: Facts, exchange: RefusedExchange) -> bool:
@@ -353,24 +350,21 @@ def _is_of_mcp(facts: Facts, exchange: RefusedExchange) -> bool:
     return not exchange.is_for_metadata and not is_silent_get and exchange.method != "HEAD"
 
 
-define(
-    __name__,
-    FailureRow(
-        "notification-refused",
-        "a notification is refused where requests are answered",
-        Level.SPECIFIC,
-        why="A handler that answers only requests leaves notifications to the framework, which answers 404 or 405.",
-        title="{about} was refused with HTTP {status}, at the endpoint that had answered requests{quoted}",
-        next_step="let the server answer each notification with 202 Accepted and no body, also one that it does nothing with",
-        side=lambda _, exchange: SERVER if exchange is None else side_of(exchange),
-        statuses=(400, 404, 405, 500, 501),
-        if_refused=lambda facts, exchange: (
-            exchange.asked.startswith("notifications/") and bool(facts.answered) and not exchange.words
-        ),
-        positive=ex.notification_answer(404, {"mcp-session-id": None}),
-        negative=(ex.notification_answer(202), ex.first_answer(404)),
+FailureRow(
+    "notification-refused",
+    "a notification is refused where requests are answered",
+    Level.SPECIFIC,
+    why="A handler that answers only requests leaves notifications to the framework, which answers 404 or 405.",
+    title="{about} was refused with HTTP {status}, at the endpoint that had answered requests{quoted}",
+    next_step="let the server answer each notification with 202 Accepted and no body, also one that it does nothing with",
+    side=lambda _, exchange: SERVER if exchange is None else side_of(exchange),
+    statuses=(400, 404, 405, 500, 501),
+    if_refused=lambda facts, exchange: (
+        exchange.asked.startswith("notifications/") and bool(facts.answered) and not exchange.words
     ),
-)
+    positive=ex.notification_answer(404, {"mcp-session-id": None}),
+    negative=(ex.notification_answer(202), ex.first_answer(404)),
+).define(__name__)
 
 
 _OF_REFUSAL = ("HTTP205", "HTTP304", "HTTP307")
@@ -403,52 +397,46 @@ def _side_of_refusal(facts: Facts, exchange: RefusedExchange | None) -> str:
     return side_of(exchange) if exchange is not None and exchange.asked and not is_flawed else ""
 
 
-define(
-    __name__,
-    FailureRow(
-        "request-refused",
-        "the server refused an HTTP request",
-        Level.GENERAL,
-        why="A status of 400 to 499, with the text of the refusal.",
-        title="{about}: {who} refused it with HTTP {status}{quoted}",
-        next_step=(
-            (
-                r"not (?:been )?initiali[sz]ed|initiali[sz]e first|before initiali",
-                (
-                    "the client must send initialize first, and then notifications/initialized with the "
-                    "session id"
-                ),
-            ),
-            (_WANTS_TLS, "use https:// in place of http:// in the URL: this port speaks TLS"),
-            (
-                r"csrf|xsrf|page expired",
-                (
-                    "exempt the endpoint from the check of forms of its framework (Django: csrf_exempt; Laravel: except of its "
-                    "middleware; Rails: skip_forgery_protection)"
-                ),
-            ),
-            (
-                r"\bapi[ _-]?key|\bauthori[sz]ation\b|\bbearer\b|\btoken\b|credentials",
-                "give the client what the refusal names in the host's configuration; the server should answer 401 for that",
-            ),
-            ("", "correct what the refusal names; signing in would not help"),
+FailureRow(
+    "request-refused",
+    "the server refused an HTTP request",
+    Level.GENERAL,
+    why="A status of 400 to 499, with the text of the refusal.",
+    title="{about}: {who} refused it with HTTP {status}{quoted}",
+    next_step=(
+        (
+            r"not (?:been )?initiali[sz]ed|initiali[sz]e first|before initiali",
+            ("the client must send initialize first, and then notifications/initialized with the session id"),
         ),
-        side=_side_of_refusal,
-        statuses=tuple(
-            status for status in range(400, 500) if status == 409 or status not in (401, 403, *STATUSES)
+        (_WANTS_TLS, "use https:// in place of http:// in the URL: this port speaks TLS"),
+        (
+            r"csrf|xsrf|page expired",
+            (
+                "exempt the endpoint from the check of forms of its framework (Django: csrf_exempt; Laravel: except of its "
+                "middleware; Rails: skip_forgery_protection)"
+            ),
         ),
-        if_refused=_is_of_mcp,
-        positive=(
-            ex.list_answer(400, "Bad Request: no such list"),
-            ex.first_answer(400, "Client sent an HTTP request to an HTTPS server."),
-            ex.first_answer(400, "Missing API key. Provide the x-api-key header"),
-            ex.first_answer(402),
-            ex.first_answer(400, "bad request: missing required Authorization header"),
-            ex.first_answer(419, "Page Expired"),
+        (
+            r"\bapi[ _-]?key|\bauthori[sz]ation\b|\bbearer\b|\btoken\b|credentials",
+            "give the client what the refusal names in the host's configuration; the server should answer 401 for that",
         ),
-        negative=ex.list_answer(500),
+        ("", "correct what the refusal names; signing in would not help"),
     ),
-)
+    side=_side_of_refusal,
+    statuses=tuple(
+        status for status in range(400, 500) if status == 409 or status not in (401, 403, *STATUSES)
+    ),
+    if_refused=_is_of_mcp,
+    positive=(
+        ex.list_answer(400, "Bad Request: no such list"),
+        ex.first_answer(400, "Client sent an HTTP request to an HTTPS server."),
+        ex.first_answer(400, "Missing API key. Provide the x-api-key header"),
+        ex.first_answer(402),
+        ex.first_answer(400, "bad request: missing required Authorization header"),
+        ex.first_answer(419, "Page Expired"),
+    ),
+    negative=ex.list_answer(500),
+).define(__name__)
 
 
 @cause(

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
-from mcpspy.analysis.explain.causes.definition import FailureRow, define
+from mcpspy.analysis.explain.causes.definition import FailureRow
 from mcpspy.analysis.explain.causes.requests import ERRORS, has_fixed_form, held_up
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import BUG, clause, named_error, quote
@@ -111,46 +111,39 @@ def _wants_task(facts: Facts, failed: FailedRequest) -> bool:
     return failed.method == "tools/call" and (is_found or _TASK.search(failed.words) is not None)
 
 
-define(
-    __name__,
-    FailureRow(
-        "task-required",
-        "a tool that wants a task was called without one",
-        Level.EXACT,
-        why='execution.taskSupport is "required" in tools/list, and the client does not know tasks.',
-        title="{about} was called without a task, which the tool requires{quoted}",
-        next_step='use a client that knows tasks, or let the server declare taskSupport "optional"',
-        side=CLIENT,
-        rules="DATA706",
-        states=ERRORS,
-        if_failed=_wants_task,
-        positive=ex.session(ex.call(), ex.error("Tool a requires task-augmented execution", -32601)),
-        negative=(
-            ex.session(ex.call(), ex.error("internal error")),
-            ex.session(ex.call(), ex.done(2, "Error: Task title is required", isError=True)),
-        ),
+FailureRow(
+    "task-required",
+    "a tool that wants a task was called without one",
+    Level.EXACT,
+    why='execution.taskSupport is "required" in tools/list, and the client does not know tasks.',
+    title="{about} was called without a task, which the tool requires{quoted}",
+    next_step='use a client that knows tasks, or let the server declare taskSupport "optional"',
+    side=CLIENT,
+    rules="DATA706",
+    states=ERRORS,
+    if_failed=_wants_task,
+    positive=ex.session(ex.call(), ex.error("Tool a requires task-augmented execution", -32601)),
+    negative=(
+        ex.session(ex.call(), ex.error("internal error")),
+        ex.session(ex.call(), ex.done(2, "Error: Task title is required", isError=True)),
     ),
-)
+).define(__name__)
 
 
 _COMPLETED = ex.session(ex.task(2, "completed"), ex.request("tasks/result", 4, taskId="t"), ex.done(4))
 
 
-define(
-    __name__,
-    FailureRow(
-        "task-failed",
-        "a task failed",
-        Level.SPECIFIC,
-        why="The call was answered with a task, and the task ended as failed.",
-        title="the task of {about} failed after {waited}{quoted}",
-        next_step="read the server's log at this time; let it state the reason in statusMessage or as an "
-        "error",
-        states=(State.TASK_FAILED,),
-        positive=ex.task(2, "failed"),
-        negative=_COMPLETED,
-    ),
-)
+FailureRow(
+    "task-failed",
+    "a task failed",
+    Level.SPECIFIC,
+    why="The call was answered with a task, and the task ended as failed.",
+    title="the task of {about} failed after {waited}{quoted}",
+    next_step="read the server's log at this time; let it state the reason in statusMessage or as an error",
+    states=(State.TASK_FAILED,),
+    positive=ex.task(2, "failed"),
+    negative=_COMPLETED,
+).define(__name__)
 
 
 @cause(
@@ -181,24 +174,21 @@ def task_not_finished(facts: Facts) -> Iterator[Claim]:
         yield Claim(title, next_step, [failed], side=side)
 
 
-define(
-    __name__,
-    FailureRow(
-        "question-not-answered",
-        "a request was answered with a question that the client never answered",
-        Level.SPECIFIC,
-        why="Since 2026-07-28, a server asks for input in its result, and the client sends the "
-        "request again with the answers.",
-        title="{about} was answered with a question (input_required), and the client never sent it "
-        "again with an answer",
-        next_step="look into the client: it does not know this question, or the user has not answered it",
-        side=CLIENT,
-        states=(State.NOT_CONTINUED,),
-        positive=ex.session(
-            "@ 2026-07-28", ex.call(), ex.result(resultType="input_required", inputRequests={}), ex.END
-        ),
+FailureRow(
+    "question-not-answered",
+    "a request was answered with a question that the client never answered",
+    Level.SPECIFIC,
+    why="Since 2026-07-28, a server asks for input in its result, and the client sends the "
+    "request again with the answers.",
+    title="{about} was answered with a question (input_required), and the client never sent it "
+    "again with an answer",
+    next_step="look into the client: it does not know this question, or the user has not answered it",
+    side=CLIENT,
+    states=(State.NOT_CONTINUED,),
+    positive=ex.session(
+        "@ 2026-07-28", ex.call(), ex.result(resultType="input_required", inputRequests={}), ex.END
     ),
-)
+).define(__name__)
 
 
 _DROPPED = '* rule {"action":"drop","rule":"1","from":"client","id":"2","method":"tools/call","subject":"a"}'

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from mcpspy.analysis.explain.causes import examples as ex
-from mcpspy.analysis.explain.causes.definition import FailureRow, define
+from mcpspy.analysis.explain.causes.definition import FailureRow
 from mcpspy.analysis.explain.causes.exchanges import (
     about,
     accepts_messages,
@@ -359,31 +359,28 @@ def _wants_too_early(facts: Facts, exchange: RefusedExchange) -> bool:
     return is_begun and not any(name in exchange.request for name in _AFTER_INITIALIZE)
 
 
-define(
-    __name__,
-    FailureRow(
-        "header-too-early",
-        "the server wants a header on initialize that no client has before its response",
-        Level.EXACT,
-        why="The response to initialize brings the revision and the session id. Only the requests after it have their "
-        "headers.",
-        title="the server refuses initialize (HTTP {status}) for the lack of a header whose value only the response to "
-        "initialize brings{quoted}",
-        next_step="let the server read the revision of initialize from params.protocolVersion, and want "
-        "MCP-Protocol-Version and Mcp-Session-Id only on the requests after it",
-        statuses=(400, 401, 403, 404, 406, 422, 428),
-        words=rf"\b{_MISSING}\b.{{0,40}}(?:protocol[ -]version|mcp-session-id|session[ _-]?id)"
-        rf"|(?:protocol[ -]version|mcp-session-id|session[ _-]?id).{{0,40}}\b{_MISSING}\b"
-        r"|^\W*(?:\w+ )?(?:session|transport)\b.{0,30}(?:not found|unknown|does not exist)|\b(?:invalid|unknown) session",
-        if_refused=_wants_too_early,
-        is_together=True,
-        positive=(
-            ex.first_answer(400, "Missing required MCP-Protocol-Version header"),
-            ex.first_answer(404, "Session not found"),
-        ),
-        negative=(
-            ex.first_answer(400, "Unsupported protocol version"),
-            ex.list_answer(400, "MCP-Protocol-Version header is missing"),
-        ),
+FailureRow(
+    "header-too-early",
+    "the server wants a header on initialize that no client has before its response",
+    Level.EXACT,
+    why="The response to initialize brings the revision and the session id. Only the requests after it have their "
+    "headers.",
+    title="the server refuses initialize (HTTP {status}) for the lack of a header whose value only the response to "
+    "initialize brings{quoted}",
+    next_step="let the server read the revision of initialize from params.protocolVersion, and want "
+    "MCP-Protocol-Version and Mcp-Session-Id only on the requests after it",
+    statuses=(400, 401, 403, 404, 406, 422, 428),
+    words=rf"\b{_MISSING}\b.{{0,40}}(?:protocol[ -]version|mcp-session-id|session[ _-]?id)"
+    rf"|(?:protocol[ -]version|mcp-session-id|session[ _-]?id).{{0,40}}\b{_MISSING}\b"
+    r"|^\W*(?:\w+ )?(?:session|transport)\b.{0,30}(?:not found|unknown|does not exist)|\b(?:invalid|unknown) session",
+    if_refused=_wants_too_early,
+    is_together=True,
+    positive=(
+        ex.first_answer(400, "Missing required MCP-Protocol-Version header"),
+        ex.first_answer(404, "Session not found"),
     ),
-)
+    negative=(
+        ex.first_answer(400, "Unsupported protocol version"),
+        ex.list_answer(400, "MCP-Protocol-Version header is missing"),
+    ),
+).define(__name__)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
-from mcpspy.analysis.explain.causes.definition import FailureRow, define
+from mcpspy.analysis.explain.causes.definition import FailureRow
 from mcpspy.analysis.explain.causes.exchanges import about, exchanges, said, side_of, who_refused
 from mcpspy.analysis.explain.causes.http_sse import endpoints, lost_query
 from mcpspy.analysis.explain.causes.session_words import (
@@ -32,34 +32,31 @@ def _has_none(facts: Facts, exchange: RefusedExchange) -> bool:
     return is_unassigned and exchange.method == "POST" and exchange.session_id is None
 
 
-define(
-    __name__,
-    FailureRow(
-        "session-not-assigned",
-        "the server wants a session id, and none came with the result of initialize",
-        Level.EXACT,
-        why="A gateway or proxy between mcpspy and the server drops Mcp-Session-Id from the "
-        "response, or the server forgets it.",
-        title="the response to initialize had no Mcp-Session-Id, and {about} without one is refused "
-        "with HTTP {status}: {words}",
-        next_step="let the gateway or proxy behind mcpspy pass on the header Mcp-Session-Id of responses; "
-        "ask the server directly to compare",
-        side="proxy",
-        statuses=(400, 404),
-        words="session",
-        if_refused=_has_none,
-        is_together=True,
-        positive=ex.session(
-            "@ http bare",
-            ex.initialize(),
-            ex.answered(200, {}, {SESSION_ID: None}),
-            ex.welcome(),
-            ex.request("tools/list"),
-            ex.answered(400, {SESSION_ID: None}),
-            ex.error("Bad Request: Missing session ID", -32600, None),
-        ),
+FailureRow(
+    "session-not-assigned",
+    "the server wants a session id, and none came with the result of initialize",
+    Level.EXACT,
+    why="A gateway or proxy between mcpspy and the server drops Mcp-Session-Id from the "
+    "response, or the server forgets it.",
+    title="the response to initialize had no Mcp-Session-Id, and {about} without one is refused "
+    "with HTTP {status}: {words}",
+    next_step="let the gateway or proxy behind mcpspy pass on the header Mcp-Session-Id of responses; "
+    "ask the server directly to compare",
+    side="proxy",
+    statuses=(400, 404),
+    words="session",
+    if_refused=_has_none,
+    is_together=True,
+    positive=ex.session(
+        "@ http bare",
+        ex.initialize(),
+        ex.answered(200, {}, {SESSION_ID: None}),
+        ex.welcome(),
+        ex.request("tools/list"),
+        ex.answered(400, {SESSION_ID: None}),
+        ex.error("Bad Request: Missing session ID", -32600, None),
     ),
-)
+).define(__name__)
 
 _SESSION = re.compile(r"(?i)session|initiali[sz]")
 _AGAIN = re.compile(r"(?i)already initiali[sz]ed")
@@ -324,24 +321,21 @@ def _unknown_to_its_stream(facts: Facts) -> Iterator[Claim]:
         break
 
 
-define(
-    __name__,
-    FailureRow(
-        "delete-refused",
-        "the end of a session was refused",
-        Level.EXACT,
-        why="A client may end its session with DELETE. A server that does not allow it answers 405; "
-        "nothing depends on it.",
-        title="DELETE at the end of the session was answered HTTP {status}; nothing depends on it",
-        next_step="let the server answer 204, or 405 if clients may not end sessions",
-        side="",
-        statuses=range(400, 1000),
-        if_refused=lambda _, exchange: exchange.method == "DELETE",
-        is_observation=True,
-        positive=ex.session("@ http", ex.call(), ex.done(), ex.http("DELETE", 404, head={SESSION_ID: "s-1"})),
-        negative=ex.session("@ http", ex.call(), ex.done(), ex.http("DELETE", 405, head={SESSION_ID: "s-1"})),
-    ),
-)
+FailureRow(
+    "delete-refused",
+    "the end of a session was refused",
+    Level.EXACT,
+    why="A client may end its session with DELETE. A server that does not allow it answers 405; "
+    "nothing depends on it.",
+    title="DELETE at the end of the session was answered HTTP {status}; nothing depends on it",
+    next_step="let the server answer 204, or 405 if clients may not end sessions",
+    side="",
+    statuses=range(400, 1000),
+    if_refused=lambda _, exchange: exchange.method == "DELETE",
+    is_observation=True,
+    positive=ex.session("@ http", ex.call(), ex.done(), ex.http("DELETE", 404, head={SESSION_ID: "s-1"})),
+    negative=ex.session("@ http", ex.call(), ex.done(), ex.http("DELETE", 405, head={SESSION_ID: "s-1"})),
+).define(__name__)
 
 
 @cause(

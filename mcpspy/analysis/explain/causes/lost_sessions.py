@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
-from mcpspy.analysis.explain.causes.definition import FailureRow, define
+from mcpspy.analysis.explain.causes.definition import FailureRow
 from mcpspy.analysis.explain.causes.exchanges import about, exchanges, is_overcome, said, says_nothing
 from mcpspy.analysis.explain.causes.requests import LONG_WAIT, without_response
 from mcpspy.analysis.explain.causes.session_words import (
@@ -41,39 +41,34 @@ def _is_one_too_many(facts: Facts, exchange: RefusedExchange) -> bool:
 _NO_ROOM = ex.session(ex.request("initialize", 14), ex.answered(503, "Too many sessions"))
 
 
-define(
-    __name__,
-    FailureRow(
-        "sessions-not-ended",
-        "the client begins sessions and never ends them, until the server has no room",
-        Level.EXACT,
-        why="A client that begins a session for each call has to end it with DELETE; a server has to "
-        "end those that are idle.",
-        title="the server refused initialize with HTTP {status} after {sessions} sessions, none of "
-        "which the client had ended: {words}",
-        next_step="let the client use one session for its calls, or end each with DELETE; let the server "
-        "end sessions that are idle",
-        side=CLIENT,
-        statuses=(429, 500, 503),
-        # A limit of requests is another one.
-        words=r"session|connection|^(?!.*(?:\brate\b|\brequests\b|\bper (?:second|minute|hour|day)\b)).*(?:too many|limit|max)",
-        if_refused=_is_one_too_many,
-        is_together=True,
-        positive=ex.session(
+FailureRow(
+    "sessions-not-ended",
+    "the client begins sessions and never ends them, until the server has no room",
+    Level.EXACT,
+    why="A client that begins a session for each call has to end it with DELETE; a server has to "
+    "end those that are idle.",
+    title="the server refused initialize with HTTP {status} after {sessions} sessions, none of "
+    "which the client had ended: {words}",
+    next_step="let the client use one session for its calls, or end each with DELETE; let the server "
+    "end sessions that are idle",
+    side=CLIENT,
+    statuses=(429, 500, 503),
+    # A limit of requests is another one.
+    words=r"session|connection|^(?!.*(?:\brate\b|\brequests\b|\bper (?:second|minute|hour|day)\b)).*(?:too many|limit|max)",
+    if_refused=_is_one_too_many,
+    is_together=True,
+    positive=ex.session(
+        "@ http", *(ex.session(ex.request("initialize", n), ex.welcome(n)) for n in (11, 12, 13)), _NO_ROOM
+    ),
+    negative=(
+        ex.session("@ http", _NO_ROOM),
+        ex.session(
             "@ http",
             *(ex.session(ex.request("initialize", n), ex.welcome(n)) for n in (11, 12, 13)),
-            _NO_ROOM,
-        ),
-        negative=(
-            ex.session("@ http", _NO_ROOM),
-            ex.session(
-                "@ http",
-                *(ex.session(ex.request("initialize", n), ex.welcome(n)) for n in (11, 12, 13)),
-                *(ex.request("initialize", 14), ex.answered(429, "Too many requests: limit 100 per minute")),
-            ),
+            *(ex.request("initialize", 14), ex.answered(429, "Too many requests: limit 100 per minute")),
         ),
     ),
-)
+).define(__name__)
 
 
 def _is_lost(facts: Facts, exchange: RefusedExchange, symptom: Symptom) -> bool:

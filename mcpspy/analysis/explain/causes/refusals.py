@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.connection import REFUSED_BY_MCPSPY
-from mcpspy.analysis.explain.causes.definition import FailureRow, define
+from mcpspy.analysis.explain.causes.definition import FailureRow
 from mcpspy.analysis.explain.causes.exchanges import about, alike, exchanges, said, who_refused
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import evidence, quote
@@ -98,60 +98,54 @@ def host_refused(facts: Facts) -> Iterator[Claim]:
         break
 
 
-define(
-    __name__,
-    FailureRow(
-        "valid-message-unreadable",
-        "the server calls a valid message unreadable",
-        Level.EXACT,
-        why="Something before the MCP handler (a body parser, an adapter of a platform) has read the "
-        "body of the request, so nothing is"
-        " left for the transport: mcpspy could read the same message.",
-        title="the server cannot read {about}, although it is valid JSON: HTTP {status}, {words}",
-        next_step="something before the MCP handler has read the body: pass the parsed body on to the "
-        "transport (handleRequest(req, res, req.body)), or do not parse it there",
-        statuses=(400, 500),
-        # A message of another form than that of JSON-RPC was read.
-        words=r"^(?!.*\b(?:json-?rpc|message|schema)\b).*parse error|stream is not readable|body (?:already|has been)|unexpected end of (?:json"
-        r"|input)|invalid json(?!-?rpc)",
-        if_refused=lambda facts, exchange: (
-            # Where requests were read, the message is not what cannot be read.
-            bool(exchange.asked) and not facts.answered and not facts.violations("ENV107", side=CLIENT)
-        ),
-        is_together=True,
-        negative=(
-            ex.session(
-                "@ http bare",
-                *(ex.initialize(), ex.answered(400)),
-                ex.error("Parse error: Invalid JSON-RPC message", -32700, None),
-            ),
-            ex.session("@ http", ex.listed("a"), ex.call(3), ex.answered(400, "Invalid JSON: no object")),
-        ),
-        positive=ex.session(
-            "@ http bare", ex.initialize(), ex.answered(400), ex.error("Parse error", -32700, None)
-        ),
+FailureRow(
+    "valid-message-unreadable",
+    "the server calls a valid message unreadable",
+    Level.EXACT,
+    why="Something before the MCP handler (a body parser, an adapter of a platform) has read the "
+    "body of the request, so nothing is"
+    " left for the transport: mcpspy could read the same message.",
+    title="the server cannot read {about}, although it is valid JSON: HTTP {status}, {words}",
+    next_step="something before the MCP handler has read the body: pass the parsed body on to the "
+    "transport (handleRequest(req, res, req.body)), or do not parse it there",
+    statuses=(400, 500),
+    # A message of another form than that of JSON-RPC was read.
+    words=r"^(?!.*\b(?:json-?rpc|message|schema)\b).*parse error|stream is not readable|body (?:already|has been)|unexpected end of (?:json"
+    r"|input)|invalid json(?!-?rpc)",
+    if_refused=lambda facts, exchange: (
+        # Where requests were read, the message is not what cannot be read.
+        bool(exchange.asked) and not facts.answered and not facts.violations("ENV107", side=CLIENT)
     ),
-)
+    is_together=True,
+    negative=(
+        ex.session(
+            "@ http bare",
+            *(ex.initialize(), ex.answered(400)),
+            ex.error("Parse error: Invalid JSON-RPC message", -32700, None),
+        ),
+        ex.session("@ http", ex.listed("a"), ex.call(3), ex.answered(400, "Invalid JSON: no object")),
+    ),
+    positive=ex.session(
+        "@ http bare", ex.initialize(), ex.answered(400), ex.error("Parse error", -32700, None)
+    ),
+).define(__name__)
 
 
-define(
-    __name__,
-    FailureRow(
-        "response-refused",
-        "the server refused the client's response to its own request",
-        Level.SPECIFIC,
-        why="A client posts its response to a request of the server (ping, roots, sampling, elicitation). The server "
-        "answers 202; a gateway that expects a method in each message refuses it.",
-        title="the server asked the client, and then refused {about} with HTTP {status}{quoted}",
-        next_step="let the server, or the gateway in front of it, accept a response (a message with result or error and "
-        "no method) with 202, and pass it on to what asked",
-        statuses=(400, 405, 406, 409, 415, 422, *range(500, 600)),
-        if_refused=lambda facts, exchange: exchange.is_response,
-        is_together=True,
-        positive=ex.session("@ http", ex.ping_answered(400, "Invalid MCP request")),
-        negative=ex.session("@ http", ex.ping_answered(202)),
-    ),
-)
+FailureRow(
+    "response-refused",
+    "the server refused the client's response to its own request",
+    Level.SPECIFIC,
+    why="A client posts its response to a request of the server (ping, roots, sampling, elicitation). The server "
+    "answers 202; a gateway that expects a method in each message refuses it.",
+    title="the server asked the client, and then refused {about} with HTTP {status}{quoted}",
+    next_step="let the server, or the gateway in front of it, accept a response (a message with result or error and "
+    "no method) with 202, and pass it on to what asked",
+    statuses=(400, 405, 406, 409, 415, 422, *range(500, 600)),
+    if_refused=lambda facts, exchange: exchange.is_response,
+    is_together=True,
+    positive=ex.session("@ http", ex.ping_answered(400, "Invalid MCP request")),
+    negative=ex.session("@ http", ex.ping_answered(202)),
+).define(__name__)
 
 
 _PAGE = {"origin": "http://localhost:6274", "access-control-request-headers": "mcp-protocol-version"}

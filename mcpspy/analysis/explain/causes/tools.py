@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 
 from mcpspy.analysis.explain.causes import examples as ex
-from mcpspy.analysis.explain.causes.definition import FailureRow, define
+from mcpspy.analysis.explain.causes.definition import FailureRow
 from mcpspy.analysis.explain.causes.requests import ERRORS, errors
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import quote
@@ -199,23 +199,19 @@ def listed_unknown(facts: Facts) -> Iterator[Claim]:
         yield Claim(title, next_step, [failed], side=side)
 
 
-define(
-    __name__,
-    FailureRow(
-        "own-result-refused",
-        "the server's own library refused the result of its tool",
-        Level.EXACT,
-        why="SDKs check results before they send them, and answer with the code of invalid params: "
-        "it is not about the arguments.",
-        title="the result of {about} was refused by the server's own library{quoted}",
-        next_step="correct the result that the tool returns: the form that its schema or the protocol "
-        "requires",
-        states=ERRORS,
-        words=r"invalid \S{0,20} ?result|output validation|invalid structured content"
-        r"|result (?:is )?not valid|output schema but no structured content",
-        positive=ex.session(
-            ex.call(), ex.error("Invalid tools/call result: content 0 data: Invalid Base64 string", -32602)
-        ),
-        negative=ex.session(ex.call(), ex.error("Invalid arguments for tool a", -32602)),
+FailureRow(
+    "own-result-refused",
+    "the server's own library refused the result of its tool",
+    Level.EXACT,
+    why="SDKs check results before they send them, and answer with the code of invalid params: "
+    "it is not about the arguments.",
+    title="the result of {about} was refused by the server's own library{quoted}",
+    next_step="correct the result that the tool returns: the form that its schema or the protocol requires",
+    states=ERRORS,
+    words=r"invalid \S{0,20} ?result|output validation|invalid structured content"
+    r"|result (?:is )?not valid|output schema but no structured content",
+    positive=ex.session(
+        ex.call(), ex.error("Invalid tools/call result: content 0 data: Invalid Base64 string", -32602)
     ),
-)
+    negative=ex.session(ex.call(), ex.error("Invalid arguments for tool a", -32602)),
+).define(__name__)
