@@ -28,7 +28,6 @@ _NO_TEXT = re.compile(
 )
 """The words of the same libraries for a text that is to be another type."""
 
-
 _OTHER = re.compile(
     r"\bis not a function\b|\bis not defined\b|'_zod'"
     r"|validation errors? for \w*(?:Response|Result|Output|Reply|Settings|Config)\b"
@@ -39,7 +38,6 @@ _NOT_ARGUMENTS = re.compile(
     r"|expired|unauthorized)\b|\bsession\b|\bunknown tool\b|no such tool"
 )
 """Errors with the code of invalid params that are about something else."""
-
 
 INVALID_PARAMS = -32602
 _CODES_OF_OTHERS = (-32601, -32700, -32002, -32001)
@@ -258,7 +256,6 @@ _ABSENT = re.compile(
     r"|\bnot (?:provided|set|given|specified)\b|NoneType|\brequired\b"
 )
 """Validators, and what programs print that use a value without a look."""
-
 
 _WANTS_VALUE = re.compile(r"is not of types? .*\"(?:array|object)\"")
 

@@ -71,7 +71,6 @@ _CLOSED = re.compile(r"(?i)closed the connection|connection reset|disconnected")
 _ENDED = re.compile(r"(?i)connection refused|connect call failed")
 """A server that ended during a request, and one that does not listen."""
 
-
 REFUSED_BY_MCPSPY = re.compile(r"\b(Host|Origin) (\S+) is not this machine")
 
 
@@ -277,7 +276,6 @@ def body_not_sent(facts: Facts) -> Iterator[Claim]:
 
 IDLE_SECONDS = 4.0
 """Seconds within which no proxy ends a connection for its silence: the shortest limits in use are of 5 s."""
-
 
 _AS_EVENTS = ex.session("@ http", ex.call(), ex.answered(200, {}, ex.EVENT_STREAM))
 

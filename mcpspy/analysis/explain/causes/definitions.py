@@ -176,10 +176,8 @@ _TABLE = (
     ),
 )
 
-
 _ENDS_SESSIONS = ("tool-dropped", "result-rejected", "response-to-notification")
 """Causes for which clients leave."""
-
 
 _SETTINGS = ("service-refused-key", "rate-limited", "setting-missing", "service-unreachable")
 """Troubles that are fixed in the settings or beside the server, although the server hides them."""

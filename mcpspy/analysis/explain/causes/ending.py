@@ -20,7 +20,6 @@ _BROKEN_PIPE = re.compile(
 )
 """A closed pipe in the words of the system, of Python, Ruby and Rust, and of Node.js."""
 
-
 _PIPE_ERROR = ex.stderr("BrokenPipeError: [Errno 32] Broken pipe")
 
 
@@ -59,7 +58,6 @@ def client_gone_first(facts: Facts) -> Iterator[Claim]:
 
 IDLE_SECONDS = 10.0
 """Seconds without a message after which a server that ends by itself has probably been idle for too long."""
-
 
 _NO_NOTIFICATION = re.compile(r"(?i)client ?notification|cancelled ?notification|notifications/")
 """The types of the Python SDK for what a client may notify of, in the words of pydantic."""

@@ -18,6 +18,7 @@ from mcpspy.analysis.explain.causes.exchanges import (
     said,
     side_of,
     who_refused,
+    with_words,
 )
 from mcpspy.analysis.explain.causes.http_sse import endpoints, lost_query
 from mcpspy.analysis.explain.causes.statuses import STATUSES, overcome
@@ -84,8 +85,7 @@ _BY_SSE = ("@ sse bare 2024-11-05", ex.initialize())
 
 def _posted_without_query(facts: Facts) -> Iterator[Claim]:
     """Yield a claim of messages without the session, which is in the query of the address that an SSE stream names."""
-    for exchange, symptom in exchanges(facts, 400, 404, 422):
-        words = said(exchange, symptom)
+    for exchange, words in with_words(facts, 400, 404, 422):
         query = lost_query(facts, exchange)
         if exchange.method != "POST" or not query or not re.search(r"(?i)\bsession", words):
             continue
@@ -369,7 +369,6 @@ FailureRow(
 
 _OF_REFUSAL = ("HTTP205", "HTTP304", "HTTP307")
 """Findings on requests that are made of their refusals."""
-
 
 _OF_USER = re.compile(
     r"(?i)\bapi[ _-]?key|\bx-[\w-]*(?:key|token|id)\b|\bquery (?:string|param)|\bpayment|\bbilling|\bsubscription|\btrial\b"

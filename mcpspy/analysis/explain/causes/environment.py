@@ -187,7 +187,6 @@ _OF_REGISTRY = re.compile(
 )
 """pip and npm name what no registry has."""
 
-
 _UNMET = re.compile(r"Because only (\S+?)==\S+ is available and .{1,200}\bdepends? on \1\b")
 """uv, about a dependency that exists only in other versions than those that are asked for."""
 

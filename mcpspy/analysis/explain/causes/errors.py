@@ -24,7 +24,6 @@ _TASK = re.compile(
 _SAMPLE = ex.asked("sampling/createMessage", messages=[], maxTokens=9)
 _SAMPLING = ex.session(ex.call(), _SAMPLE, ex.error("no sampling here", -32603, 7, ">"), ex.done())
 
-
 _LACKS = re.compile(
     r"(?i)\b(?:client|host)\b.{0,80}(?:(?:not|n't|without|needs?|requires?|must).{0,40}|form )\b(sampling|elicitation|roots)(\.tools| with tools)?\b"
     r"|\b(?:requires?|without).{0,20}\bclient\b.{0,20}\b(sampling|elicitation|roots)\b"

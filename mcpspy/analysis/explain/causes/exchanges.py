@@ -26,7 +26,6 @@ _INTERNAL = re.compile(r"(?i)^\W*(?:500|error)?\W*(?:internal )?(?:server )?erro
 
 LOGIN = re.compile(r"(?i)\b(?:log ?in|sign ?in|sso|single sign|authenticate)\b")
 
-
 ERROR_PAGE = re.compile(r"(?i)\bHTTP (?:status|error) 40[13]\b|authentication credentials|could not verify")
 """The pages of Tomcat, Jetty, Apache and Flask for 401 and 403, which have no form for signing in."""
 
@@ -62,6 +61,12 @@ def is_overcome(symptoms: list[Symptom]) -> bool:
 def said(exchange: RefusedExchange, symptom: Symptom) -> str:
     """Return the words of a refusal: of the JSON-RPC error in it, else of its body or challenge."""
     return (symptom.words if isinstance(symptom, FailedRequest) else "") or exchange.words
+
+
+def with_words(facts: Facts, *statuses: int) -> Iterator[tuple[RefusedExchange, str]]:
+    """Yield each of these exchanges with the words of its refusal."""
+    for exchange, symptom in exchanges(facts, *statuses):
+        yield exchange, said(exchange, symptom)
 
 
 def says_nothing(words: str) -> bool:

@@ -82,7 +82,6 @@ _OWN_KEY = re.compile(
 )
 """Credentials of the server, which no client sends as a bearer token."""
 
-
 _REFUSED_KEY = ex.done(2, "401 Unauthorized: invalid access token", isError=True)
 
 

@@ -7,7 +7,15 @@ from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.definition import FailureRow
-from mcpspy.analysis.explain.causes.exchanges import about, exchanges, said, side_of, who_refused
+from mcpspy.analysis.explain.causes.exchanges import (
+    about,
+    alike,
+    exchanges,
+    said,
+    side_of,
+    who_refused,
+    with_words,
+)
 from mcpspy.analysis.explain.causes.http_sse import endpoints, lost_query
 from mcpspy.analysis.explain.causes.session_words import (
     SESSION_ID,
@@ -62,6 +70,18 @@ _SESSION = re.compile(r"(?i)session|initiali[sz]")
 _AGAIN = re.compile(r"(?i)already initiali[sz]ed")
 
 
+_EXPOSE = "let the server answer with Access-Control-Expose-Headers: Mcp-Session-Id (CORS)"
+
+
+def _is_hidden(facts: Facts) -> bool:
+    """Return whether the server does not let a page read the session id in its response to initialize."""
+    begin = facts.http.heads.get("initialize")
+    return (
+        begin is not None
+        and SESSION_ID not in begin.response.get("access-control-expose-headers", "").lower()
+    )
+
+
 def _unreadable_by(origin: str | None) -> str:
     return (
         f"the page at {quote(origin or '', 60)} cannot read it, since Access-Control-Expose-Headers does not name "
@@ -102,9 +122,6 @@ def session_header_missing(facts: Facts) -> Iterator[Claim]:
     client knows no sessions.
     """
     assigned_at = min(facts.http.session_ids.values(), default=None)
-    begin = facts.http.heads.get("initialize")
-    exposed = "" if begin is None else begin.response.get("access-control-expose-headers", "").lower()
-    expose = "let the server answer with Access-Control-Expose-Headers: Mcp-Session-Id (CORS)"
     for exchange, symptom in exchanges(facts, 400, 401, 403, 404):
         if assigned_at is None or exchange.at < assigned_at or exchange.session_id is not None:
             continue
@@ -115,9 +132,7 @@ def session_header_missing(facts: Facts) -> Iterator[Claim]:
         if is_of_other_session(exchange, said(exchange, symptom)):
             continue
         origin = exchange.request.get("origin")
-        is_hidden = (
-            bool(origin) and begin is not None and SESSION_ID not in exposed and not facts.http.accepted_count
-        )
+        is_hidden = bool(origin) and _is_hidden(facts) and not facts.http.accepted_count
         is_bare_response = exchange.is_response and exchange.status in (400, 404)
         if not (is_hidden or is_bare_response or _SESSION.search(said(exchange, symptom))):
             continue
@@ -130,7 +145,7 @@ def session_header_missing(facts: Facts) -> Iterator[Claim]:
             "between client and mcpspy drops it"
         )
         if is_hidden:
-            title, next_step = f"{title}: {_unreadable_by(origin)}", expose
+            title, next_step = f"{title}: {_unreadable_by(origin)}", _EXPOSE
         same = [each for other, each in exchanges(facts, exchange.status or 0) if other.session_id is None]
         lost = [
             each
@@ -150,13 +165,17 @@ def session_header_missing(facts: Facts) -> Iterator[Claim]:
         symptoms, side = [*same, *facts.violations("HTTP202")], SERVER if is_hidden else CLIENT
         yield Claim(title, next_step, symptoms, side=side)
         return
-    # Without the id, each request begins another session in some servers, in which nothing is initialized.
+    if assigned_at is not None:
+        yield from _fail_in_new_sessions(facts)
+
+
+def _fail_in_new_sessions(facts: Facts) -> Iterator[Claim]:
+    """Yield a claim of requests that fail as they have no id: to some servers, each of them begins a session."""
     lacking = facts.violations("HTTP202")
     has_worked = any(side == CLIENT and method != "initialize" for side, method in facts.answered)
     errors = [each for each in facts.failed(State.ERROR) if each.side == CLIENT and not each.effects]
     if (
-        assigned_at is None
-        or not lacking
+        not lacking
         or has_worked
         or not errors
         or any(each.is_handshake for each in errors)
@@ -173,9 +192,9 @@ def session_header_missing(facts: Facts) -> Iterator[Claim]:
         "let the client send Mcp-Session-Id with each request after initialize: the server takes each of them for one of a "
         "new session, in which nothing is initialized"
     )
-    origin = "" if begin is None else begin.request.get("origin")
-    if origin and SESSION_ID not in exposed:
-        title, next_step, side = f"{title}: {_unreadable_by(origin)}", expose, SERVER
+    begin = facts.http.heads.get("initialize")
+    if begin is not None and (origin := begin.request.get("origin")) and _is_hidden(facts):
+        title, next_step, side = f"{title}: {_unreadable_by(origin)}", _EXPOSE, SERVER
     yield Claim(title, next_step, [*errors, *lacking, *facts.of(ClientLeft)], side=side)
 
 
@@ -216,7 +235,7 @@ def replicas(facts: Facts) -> Iterator[Claim]:
         if is_about_its_message(exchange, words) or is_unread_notification(facts, exchange, words):
             continue  # It refuses this message, and not its session.
         since = exchange.at - facts.http.session_ids.get(session_id, float("-inf"))
-        if facts.http.accepted.get(session_id, 0.0) > exchange.at:
+        if facts.http.accepted_at(exchange) > exchange.at:
             level = Level.EXACT
             title = (
                 f"the server refused the session with HTTP {status} in some requests and accepted it in "
@@ -234,7 +253,6 @@ def replicas(facts: Facts) -> Iterator[Claim]:
             "route all requests with one Mcp-Session-Id to the same copy, share the sessions, or make "
             "the server stateless"
         )
-        symptoms = [each for other, each in exchanges(facts) if other.status == status]
         side = SERVER  # One copy that forgets its sessions.
         if level is Level.EXACT:
             next_step = (
@@ -242,7 +260,7 @@ def replicas(facts: Facts) -> Iterator[Claim]:
                 + next_step
             )
             side = side_of(exchange) if who_refused(exchange) != "the server" else ""
-        yield Claim(title, next_step, symptoms, side=side, level=level)
+        yield Claim(title, next_step, alike(facts, exchange), side=side, level=level)
         break
     yield from _unknown_to_its_stream(facts)
 
@@ -299,8 +317,7 @@ def initialized_overtaken(facts: Facts) -> Iterator[Claim]:
 
 def _unknown_to_its_stream(facts: Facts) -> Iterator[Claim]:
     """Yield a claim of messages of HTTP+SSE whose session is not known, although its stream is open."""
-    for exchange, symptom in exchanges(facts, 400, 404) if endpoints(facts) else ():
-        words = said(exchange, symptom)
+    for exchange, words in with_words(facts, 400, 404) if endpoints(facts) else ():
         if exchange.method != "POST" or not re.search(r"(?i)\b(?:session|transport|connection)", words):
             continue
         if any(get.ended_at is not None and get.ended_at < exchange.at for get in facts.http.gets):
@@ -315,9 +332,8 @@ def _unknown_to_its_stream(facts: Facts) -> Iterator[Claim]:
             "run one process of the server (one worker), or route all requests with one sessionId to the copy that has the "
             "stream; if there is only one, it was restarted behind a proxy that kept the stream open"
         )
-        symptoms = [each for other, each in exchanges(facts) if other.status == exchange.status]
         # A balancer that distributes, or workers of one server: the recording does not tell.
-        yield Claim(title, next_step, symptoms, side="")
+        yield Claim(title, next_step, alike(facts, exchange))
         break
 
 

@@ -9,12 +9,11 @@ from urllib.parse import urlsplit
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.exchanges import (
     alike,
-    exchanges,
     is_round,
     is_stream,
-    said,
     side_of,
     who_refused,
+    with_words,
 )
 from mcpspy.analysis.explain.causes.requests import SILENT
 from mcpspy.analysis.explain.claims import Claim, Level, cause
@@ -225,8 +224,7 @@ def sse_endpoint_lost(facts: Facts) -> Iterator[Claim]:
                 "X-Forwarded-Host)"
             )
             yield Claim(title, next_step, [], evidence=lines, side=SERVER)
-        for exchange, symptom in exchanges(facts, 404, 405, 400, 307, 308):
-            words = said(exchange, symptom)
+        for exchange, words in with_words(facts, 404, 405, 400, 307, 308):
             if (exchange.status == 400 and words) or re.search(r"(?i)\bsession", words):
                 continue  # It found the endpoint, and names another reason.
             is_endpoint = endpoint.path.rstrip("/") == exchange.path.rstrip("/")

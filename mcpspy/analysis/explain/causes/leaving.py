@@ -24,7 +24,6 @@ REJECTED = frozenset(
 )
 """Rules whose findings make clients reject a message: their parsers check its form."""
 
-
 SECONDS_TO_LEAVE = 1.0
 """Seconds after a message within which a client leaves that does not accept it."""
 
@@ -267,7 +266,6 @@ def client_sent_nothing(facts: Facts) -> Iterator[Claim]:
 LINE_LIMIT = 65_536
 """Bytes of a line that some readers do not exceed (asyncio, Go's bufio.Scanner)."""
 
-
 REACTION = 0.1
 """Seconds within which a client that fails at a line ends the session."""
 
@@ -361,7 +359,6 @@ def line_not_read(facts: Facts) -> Iterator[Claim]:
 
 SLOW_SECONDS = 4.0
 """Seconds after the end of stdin within which a busy server may still be ending itself."""
-
 
 _END_AT_EOF = "end the server at the end of stdin, also its threads, timers and child processes"
 

@@ -28,7 +28,6 @@ _STALE = re.compile(r"(?i)session|initiali[sz]ed")
 _ALREADY = re.compile(r"(?i)already (?:connected|initiali[sz]ed|started)")
 """The SDKs: no session with this id, a second initialize, and a server object that has a transport."""
 
-
 _LOST = ex.session(ex.request("tools/list"), ex.answered(404, "Session not found"))
 
 

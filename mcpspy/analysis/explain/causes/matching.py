@@ -255,7 +255,6 @@ _UNINITIALIZED = re.compile(
 _NO_PARAMS = re.compile(r"(?i)invalid request parameters\.?")
 """The whole error of the Python SDK for a request before the end of the handshake."""
 
-
 _ALWAYS_ANSWERED = ("initialize", "server/discover", "ping")
 
 

@@ -165,7 +165,6 @@ _ASKED_AT_THE_PATH = ex.session(
     ),
 )
 
-
 _NAMED_METADATA = f'Bearer resource_metadata="{ex.ISSUER}/.well-known/oauth-protected-resource/mcp"'
 
 

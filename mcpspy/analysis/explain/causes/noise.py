@@ -240,7 +240,6 @@ _LACKS_TOKEN = re.compile(
 )
 """Words for a missing sign-in. They are searched only if the request had no Authorization."""
 
-
 _LOGGED = re.compile(r'"(?:level|severity|levelname|time|timestamp|ts|logger|pid|hostname)"\s*:')
 """Members of a log record in JSON."""
 _FOREIGN = "ENV101 ENV102 ENV104 ENV206 ENV207"
@@ -297,7 +296,6 @@ def _answer_of_another_protocol(facts: Facts) -> Iterator[Claim]:
         ex.session(
             "@ bare", ex.initialize(), '<< {"error":{"message":"no type"},"request_id":"x"}', ex.cancelled(1)
         ),
-        ex.session("@ bare", ex.initialize(), '<< {"status":"error","message":"bad request"}', "+ 9", ex.END),
         ex.session(ex.call(), '<< {"type":"response","ok":true}', ex.cancelled()),
     ),
     negative=(

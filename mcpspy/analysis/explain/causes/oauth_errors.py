@@ -218,7 +218,6 @@ JUST_REGISTERED = (
     "(redirect URIs, grant types), or refuse the registration; look whether the store of registrations is the one that it reads here"
 )
 
-
 FORGOTTEN = (
     "remove what the client has stored for this server, so that it registers again: the authorization server no longer knows "
     "its client_id, and the error of a page in the browser does not reach the client; let it keep registrations longer than the "

@@ -268,7 +268,6 @@ def _foreign_resource(facts: Facts) -> str:
 _LOOPBACK = re.compile(r"(?i)\blocalhost\b|\b127\.0\.0\.1\b|\[::1\]|loopback|\bhttps\b")
 """The words of a refusal of a redirect URI of a program on a desktop."""
 
-
 _UNKNOWN_MEMBER = re.compile(
     r"(?i)unrecogni[sz]ed|unknown|unexpected|additional prop|not (?:allowed|permitted|supported)"
 )
@@ -310,67 +309,7 @@ def oauth_registration(facts: Facts) -> Iterator[Claim]:
     if not unauthorized(facts) or not found or any(_other_resource(step, endpoint) for step in found):
         return  # The metadata of another resource led the client away (RFC 9728, 3.3).
     if (refused := refused_step(facts, "registration")) is not None:
-        next_step = (
-            "register the client by hand and configure its client_id, or allow dynamic registration at "
-            "the authorization server"
-        )
-        words = words_of(refused)
-        side = SERVER
-        if _UNKNOWN_MEMBER.search(words) and (member := _named_member(refused, words)):
-            side = ""  # The server must ignore it, and the client need not send it.
-            next_step = (
-                f"let the client leave {quote(member, 40)} out of its registration, or the authorization server ignore what it "
-                f"does not know, as it must (RFC 7591, 2)"
-            )
-        elif "redirect" in words.lower():
-            side = ""  # Its value is not recorded.
-            next_step = (
-                "compare the client's redirect URI (its log has it) with what the authorization server accepts: a program on a "
-                "desktop should register http on the loopback address, and the server has to accept it with any port (RFC "
-                "8252, 7.3)"
-            )
-            if _LOOPBACK.search(words):
-                side = SERVER
-                next_step = (
-                    "let the authorization server accept http on the loopback address in a redirect URI, with any port: "
-                    "programs on a desktop have no other (RFC 8252, 7.3); until then register a client by hand"
-                )
-        elif re.search(r"(?i)\bscopes?\b", words) and "scope" in names_of(refused):
-            side = ""  # Clients ask for what the resource's metadata list, or for scopes of OpenID Connect.
-            next_step = (
-                "compare the scope of the registration (its value is not recorded) with scopes_supported of the metadata: the client "
-                "should ask for no others, and the authorization server leave out what it does not know (RFC 7591, 2)"
-            )
-        elif refused.status in (404, 405) and (resource := _foreign_resource(facts)):
-            title = (
-                f"the server's metadata names the resource {quote(resource, 80)}, which is on another host than the "
-                f"endpoint: the client asked nothing at the authorization server that it names, and its own guess for the "
-                f"registration got HTTP {refused.status}"
-            )
-            next_step = f"{_METADATA_STEPS['AUTH101']} (RFC 9728, 3.3); or let the host connect to {quote(resource, 80)}"
-            yield sign_in_claim(facts, title, next_step, refused, side=SERVER)
-            return
-        elif refused.status in (401, 403):
-            side = ""  # It may be protected on purpose (RFC 7591, 3).
-            next_step = (
-                "register the client by hand and configure its client_id: this registration wants its own token, or is "
-                "closed; or let the authorization server open it"
-            )
-        elif refused.status in (404, 405) and not _offers_registration(found):
-            side = ""
-            next_step = (
-                "register the client by hand and configure its client_id: the metadata name no registration_endpoint, and the "
-                "address that the client asked was its own guess; or let the authorization server offer one"
-            )
-        elif refused.status in (404, 405, 501) or (refused.status or 0) >= 500:
-            next_step = (
-                "let the authorization server answer at its registration_endpoint, or leave it out of its metadata; "
-                "until then register a client by hand and configure its client_id"
-            )
-        title = (
-            f"the authorization server refused to register the client (HTTP {refused.status}){clause(words)}"
-        )
-        yield sign_in_claim(facts, title, next_step, refused, side=side)
+        yield _refused_registration(facts, refused, found)
         return
     went_on = steps_of(facts, "registration", "authorize", "token", "device authorization")
     metadata = [step for step in found if step.step == "server metadata"]
@@ -389,6 +328,75 @@ def oauth_registration(facts: Facts) -> Iterator[Claim]:
         claim = sign_in_claim(facts, title, next_step, side="")
         claim.evidence = [evidence(metadata[-1].place, "server metadata without registration_endpoint")]
         yield claim
+
+
+def _refused_registration(facts: Facts, refused: OauthStep, metadata: list[OauthStep]) -> Claim:
+    """Return the claim of a registration that was refused."""
+    words = words_of(refused)
+    if (found := _by_member(refused, words)) is not None:
+        side, next_step = found
+    elif refused.status in (404, 405) and (resource := _foreign_resource(facts)):
+        title = (
+            f"the server's metadata names the resource {quote(resource, 80)}, which is on another host than the "
+            f"endpoint: the client asked nothing at the authorization server that it names, and its own guess for the "
+            f"registration got HTTP {refused.status}"
+        )
+        next_step = (
+            f"{_METADATA_STEPS['AUTH101']} (RFC 9728, 3.3); or let the host connect to {quote(resource, 80)}"
+        )
+        return sign_in_claim(facts, title, next_step, refused, side=SERVER)
+    elif refused.status in (401, 403):
+        side = ""  # It may be protected on purpose (RFC 7591, 3).
+        next_step = (
+            "register the client by hand and configure its client_id: this registration wants its own token, or is "
+            "closed; or let the authorization server open it"
+        )
+    elif refused.status in (404, 405) and not _offers_registration(metadata):
+        side = ""
+        next_step = (
+            "register the client by hand and configure its client_id: the metadata name no registration_endpoint, and the "
+            "address that the client asked was its own guess; or let the authorization server offer one"
+        )
+    elif refused.status in (404, 405, 501) or (refused.status or 0) >= 500:
+        side = SERVER
+        next_step = (
+            "let the authorization server answer at its registration_endpoint, or leave it out of its metadata; "
+            "until then register a client by hand and configure its client_id"
+        )
+    else:
+        side = SERVER
+        next_step = "register the client by hand and configure its client_id, or allow dynamic registration at the authorization server"
+    title = f"the authorization server refused to register the client (HTTP {refused.status}){clause(words)}"
+    return sign_in_claim(facts, title, next_step, refused, side=side)
+
+
+def _by_member(refused: OauthStep, words: str) -> tuple[str, str] | None:
+    """Return the side and the next step if the words of a refusal name a member of the registration."""
+    if _UNKNOWN_MEMBER.search(words) and (member := _named_member(refused, words)):
+        # The server must ignore it, and the client need not send it.
+        return "", (
+            f"let the client leave {quote(member, 40)} out of its registration, or the authorization server ignore what it "
+            f"does not know, as it must (RFC 7591, 2)"
+        )
+    if "redirect" in words.lower() and _LOOPBACK.search(words):
+        return SERVER, (
+            "let the authorization server accept http on the loopback address in a redirect URI, with any port: "
+            "programs on a desktop have no other (RFC 8252, 7.3); until then register a client by hand"
+        )
+    if "redirect" in words.lower():
+        # Its value is not recorded.
+        return "", (
+            "compare the client's redirect URI (its log has it) with what the authorization server accepts: a program on a "
+            "desktop should register http on the loopback address, and the server has to accept it with any port (RFC "
+            "8252, 7.3)"
+        )
+    if re.search(r"(?i)\bscopes?\b", words) and "scope" in names_of(refused):
+        # Clients ask for what the resource's metadata list, or for scopes of OpenID Connect.
+        return "", (
+            "compare the scope of the registration (its value is not recorded) with scopes_supported of the metadata: the client "
+            "should ask for no others, and the authorization server leave out what it does not know (RFC 7591, 2)"
+        )
+    return None
 
 
 _METADATA_STEPS = {

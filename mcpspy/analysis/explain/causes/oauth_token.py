@@ -31,19 +31,15 @@ _TWICE = re.compile(
 )
 """A client that names itself by two methods, which it must not (RFC 6749, 2.3)."""
 
-
 _LACKS = re.compile(r"(?i)missing|required|parameter")
-
 
 _NOT_PERMITTED = re.compile(
     r"(?i)redirect.{0,200}(?:not (?:permitted|allowed)|\ballowed\b|allow-?list|whitelist|\bpatterns?\b)"
 )
 """An authorization server that has a list of redirect URIs beside the registered ones."""
 
-
 TOGETHER = 30.0
 """Seconds after a refresh within which another one probably used the same refresh token."""
-
 
 AT_ONCE = 5.0
 """Seconds within which no person begins a sign-in twice, because the first did not work."""

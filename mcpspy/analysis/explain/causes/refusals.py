@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.connection import REFUSED_BY_MCPSPY
 from mcpspy.analysis.explain.causes.definition import FailureRow
-from mcpspy.analysis.explain.causes.exchanges import about, alike, exchanges, said, who_refused
+from mcpspy.analysis.explain.causes.exchanges import about, alike, exchanges, who_refused, with_words
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import evidence, quote
 from mcpspy.analysis.explain.facts import Facts
@@ -68,8 +68,7 @@ def host_refused(facts: Facts) -> Iterator[Claim]:
                 )
                 yield Claim(title, next_step, [symptom], side="configuration")
                 return
-    for exchange, symptom in exchanges(facts, 400, 403, 421):
-        words = said(exchange, symptom)
+    for exchange, words in with_words(facts, 400, 403, 421):
         if exchange.asked.startswith("tools/call") and facts.answered and not _OF_HEADER.search(words):
             continue  # A host that the call names.
         is_host, is_origin = bool(_HOST.search(words)), bool(_ORIGIN.search(words))
@@ -261,8 +260,7 @@ def version_header(facts: Facts) -> Iterator[Claim]:
     """Some servers refuse a revision that they do not know, in place of answering initialize with
     one that they do.
     """
-    for exchange, symptom in exchanges(facts, 400, 403, 406, 426):
-        words = said(exchange, symptom)
+    for exchange, words in with_words(facts, 400, 403, 406, 426):
         if not _VERSION.search(words) or exchange.asked == "server/discover":
             continue
         version, agreed = exchange.request.get("mcp-protocol-version"), facts.session.agreed_revision

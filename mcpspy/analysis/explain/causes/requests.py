@@ -13,13 +13,11 @@ ERRORS = (State.ERROR, State.TOOL_ERROR, State.LATE_ERROR, State.LATE_TOOL_ERROR
 SILENT = (State.UNANSWERED, State.CANCELLED)
 _LATE = (State.LATE_OK, State.LATE_ERROR, State.LATE_TOOL_ERROR)
 
-
 SHORT_WAIT = 10.0
 """Seconds below which a limit is short for a call, as its response shows."""
 
 LONG_WAIT = 20.0
 """Seconds after which a request without a response is a hang, and not slow work."""
-
 
 _NO_ARGUMENTS = ("initialize", "notifications/initialized", "server/discover", "ping", "logging/setLevel")
 

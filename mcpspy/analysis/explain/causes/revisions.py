@@ -29,7 +29,6 @@ _OPTIONAL = (
 ).split()
 """Methods that clients ask for without need."""
 
-
 _UNKNOWN_METHOD = re.compile(r"(?i)\bmethod\b")
 """The words of a receiver that does not know a method, under whatever code."""
 
@@ -179,7 +178,6 @@ def _is_of_tool(failed: FailedRequest) -> bool:
 
 _DATE = re.compile(r"\b\d{4}-\d\d-\d\d\b")
 
-
 _DISCOVER = ex.request("server/discover", 9, _meta={"io.modelcontextprotocol/protocolVersion": MODERN})
 _UPDATE = "update the server's SDK for features of the newer revision"
 
@@ -263,6 +261,13 @@ def version_mismatch(facts: Facts) -> Iterator[Claim]:
     """A server should answer initialize with a revision that it knows, and a client that does not know it leaves; so does
     one that knows none of those that server/discover names.
     """
+    yield from _refused_revisions(facts)
+    yield from _chosen_revisions(facts)
+    yield from _none_in_common(facts)
+
+
+def _refused_revisions(facts: Facts) -> Iterator[Claim]:
+    """Yield a claim for each request that was refused for its revision."""
     for failed in facts.failed():
         is_about = failed.code == -32022 or (failed.code is not None and _REVISION.search(failed.words))
         is_discover = failed.method == "server/discover"
@@ -304,7 +309,10 @@ def version_mismatch(facts: Facts) -> Iterator[Claim]:
             facts.answered[CLIENT, method] for method in ("tools/list", "tools/call", "resources/list")
         )
         yield Claim(title, next_step, symptoms, side=SERVER, is_observation=goes_on)
-    has_worked = facts.has_worked
+
+
+def _chosen_revisions(facts: Facts) -> Iterator[Claim]:
+    """Yield a claim of a result of initialize whose revision the client does not know."""
     closed_at = facts.client.closed_at
     has_left_before = closed_at is not None and (facts.server.last_at or 0.0) >= closed_at
     # A client that cannot read the result leaves for its form, whatever its revision: `client-left`.
@@ -313,32 +321,34 @@ def version_mismatch(facts: Facts) -> Iterator[Claim]:
         for left in facts.of(ClientLeft)
         for each in left.findings
     )
-    for violation in () if is_unreadable else facts.violations("LIFE114", "HOST303"):
+    if facts.has_worked or has_left_before or is_unreadable:
+        return
+    for violation in facts.violations("LIFE114", "HOST303"):
         message = violation.findings[0].message
-        if not has_worked and not has_left_before and "revision None" not in message:
-            title = quote(message)
-            next_step, side = "update the older side: the revisions are in initialize and its response", ""
-            answered, asked = _DATE.search(message), facts.listed.asked_revision
-            is_older = answered is not None and answered[0] in REVISIONS and answered[0] < (asked or "")
-            if is_older and not facts.is_stdio:
-                yield from _older_than_transport(facts, violation)
-                continue  # Clients that ask for a newer one know it, and over HTTP nothing shows that this one left at once.
-            if answered is not None and asked is not None and answered[0] != asked:
-                # A server may not have the older revision, so either side may have to change.
-                side = SERVER if answered[0] < asked else ""
-                what = (
-                    "update the server's SDK"
-                    if side
-                    else "let the server answer with the older one, if it has it"
-                )
-                next_step = (
-                    f"{what}: the client asked for {quote(asked, 20)}, and does not support {answered[0]}; or use a client "
-                    f"that does"
-                )
-            if facts.violations("LIFE104", side=SERVER):  # It does not exist.
-                next_step, side = "let the server answer with a revision of MCP that it supports", SERVER
-            yield Claim(title, next_step, [violation, *facts.of(ClientLeft)], side=side)
-    yield from _none_in_common(facts)
+        if "revision None" in message:
+            continue
+        title = quote(message)
+        next_step, side = "update the older side: the revisions are in initialize and its response", ""
+        answered, asked = _DATE.search(message), facts.listed.asked_revision
+        is_older = answered is not None and answered[0] in REVISIONS and answered[0] < (asked or "")
+        if is_older and not facts.is_stdio:
+            yield from _older_than_transport(facts, violation)
+            continue  # Clients that ask for a newer one know it, and over HTTP nothing shows that this one left at once.
+        if answered is not None and asked is not None and answered[0] != asked:
+            # A server may not have the older revision, so either side may have to change.
+            side = SERVER if answered[0] < asked else ""
+            what = (
+                "update the server's SDK"
+                if side
+                else "let the server answer with the older one, if it has it"
+            )
+            next_step = (
+                f"{what}: the client asked for {quote(asked, 20)}, and does not support {answered[0]}; or use a client "
+                f"that does"
+            )
+        if facts.violations("LIFE104", side=SERVER):  # It does not exist.
+            next_step, side = "let the server answer with a revision of MCP that it supports", SERVER
+        yield Claim(title, next_step, [violation, *facts.of(ClientLeft)], side=side)
 
 
 def _older_than_transport(facts: Facts, violation: Violation) -> Iterator[Claim]:
@@ -350,7 +360,7 @@ def _older_than_transport(facts: Facts, violation: Violation) -> Iterator[Claim]
             f"let the server answer with {REVISIONS[1]} or later: {REVISIONS[0]} has only stdio and HTTP+SSE, so some clients do "
             f"not accept it over Streamable HTTP; or let the client accept it"
         )
-        yield Claim(title=title, next_step=next_step, symptoms=[violation, *left])
+        yield Claim(title, next_step, [violation, *left])
 
 
 def _discover_refused(facts: Facts) -> Iterator[Claim]:

@@ -13,7 +13,6 @@ from mcpspy.analysis.explain.symptoms import RefusedExchange, Symptom
 
 RULES = "AUTH101 AUTH102 AUTH103 AUTH104 AUTH105 AUTH201 AUTH202 AUTH203 AUTH204 HTTP502"
 
-
 Refused = tuple[RefusedExchange, Symptom]
 
 

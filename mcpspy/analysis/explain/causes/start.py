@@ -22,7 +22,6 @@ _NOT_FOUND = re.compile(
 )
 """A missing command in the words of POSIX shells, cmd.exe (also in other languages), Python, Node.js, env and Go."""
 
-
 _MISSING = re.compile(r"not found|(?i:no such file)")
 
 _RUNNERS = frozenset("bunx deno docker dotnet java node npx pnpx podman python uv uvx".split())
@@ -31,7 +30,6 @@ _MANAGERS_OF_NODE = frozenset(("npm", "npx", "pnpm", "pnpx", "yarn"))
 
 _SETTINGS = ("service-refused-key", "setting-missing", "name-not-resolved", "file-missing")
 """Troubles that a placeholder in place of a value brings about."""
-
 
 _NO_COMMAND = ex.session("@ bare", ex.note("error", text="cannot start uvxx: not found"), ex.exited(127))
 _NO_PERMISSION = ex.session(
@@ -197,7 +195,6 @@ def _has_other_reason(end: ServerEnd) -> bool:
 
 _OF_COMMANDS = ("file-missing", "permission-denied", "program-not-in-package")
 """Troubles by which a runner reports that it could not start a program."""
-
 
 _MESSAGE = re.compile(r"\bjsonrpc\b")
 """A message of the client, in the words of a shell."""

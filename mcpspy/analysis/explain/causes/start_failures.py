@@ -46,7 +46,6 @@ _DOWNLOADS = re.compile(
 )
 """The progress of pip, uv, npx and compilers."""
 
-
 _PATH = re.compile(r"(?:^|[=,])(?:/(?![A-Za-z]?$)|~|\.{1,2}[/\\]|[A-Za-z]:[/\\]|\\\\|file://)")
 """An argument that is a path, or an option with one (`--root=/srv`); `/c` is an option of cmd.exe."""
 
@@ -70,7 +69,6 @@ _SETTING = re.compile(
     r"|host key verification|ERR_SOCKET_BAD_PORT|--allow-\w+|^\W*(?:npm|pnpm|docker|podman|uv|uvx|npx)\b"
 )
 """Errors about what else runs on the machine, and about what the host's configuration has: values, names of packages."""
-
 
 _CONTENT = re.compile(
     r"(?i)\bJSON at position|is not valid JSON|end of JSON input|JSONDecodeError|json: |\byaml\b|TOMLDecodeError|\btoml\b"

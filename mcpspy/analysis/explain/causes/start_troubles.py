@@ -299,7 +299,6 @@ START_TROUBLES = (
             "ModuleNotFoundError: No module named 'weather'",
             "npm error 404 Not Found - GET - Not found",
             'npm error Invalid package name "@weather" of package "@weather@latest"',
-            'npm error Invalid tag name "^1.x y" of package "weather@^1.x y": Tags may not have any characters',
             "error: Failed to parse: `weather==`",
             'error: Not a valid package or extra name: "@weather". Names must start and end with a letter or digit',
             "ERROR: Invalid requirement: 'weather=>1'",

@@ -31,7 +31,6 @@ _TYPE = re.compile(
 )
 """A body of another type, which some servers refuse with another status than 415."""
 
-
 STREAM_SILENCE = 2.0
 """Seconds after which a status of a gateway means that it waited for bytes, and not that the server
 is down.
@@ -187,7 +186,6 @@ _NEEDS_NO_WORK = (
 
 _OPEN = "open"
 """The side of a row that the recording does not decide."""
-
 
 _TOO_LARGE = re.compile(
     r"(?i)\b(?:body|entity|payload|request) (?:is )?too large|PayloadTooLarge|\bexceed\w* .{0,20}(?:body|payload|request) (?:size|limit)"

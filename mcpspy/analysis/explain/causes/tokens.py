@@ -19,7 +19,6 @@ from mcpspy.core.protocol.spec import CLIENT
 
 _EXPIRY = 'Bearer error="invalid_token", error_description="The token expired"'
 
-
 _EXPIRED = re.compile(r"(?i)\bexpired?\b|invalid_token")
 _IS_OVER = re.compile(r"(?i)\b(?:is|has|was|token) expired\b(?! or\b)|\bexpired (?:access )?token")
 _UNSURE = re.compile(r"(?i)\bor\b|invalid|incorrect")
@@ -30,7 +29,6 @@ _SCOPE = re.compile(r"(?i)insufficient[_ ]scope|\bscopes?\b")
 """The errors of RFC 6750, 3.1, and the words of libraries that check tokens (PyJWT, jose, Spring
 Security).
 """
-
 
 _AS_IF_NONE = re.compile(
     r"(?i)\b(?:authentication|authorization|log-?in|credentials?|token|api key) (?:is |are |was )?required\b"
@@ -190,7 +188,6 @@ def _is_overcome(facts: Facts, exchange: RefusedExchange) -> bool:
         ex.list_answer(403, "Not authenticated"),
         ex.list_answer(403, {}, {"x-deny-reason": "host_not_allowed"}, "Host not in allowlist"),
         ex.list_answer(403, ex.WITH_TOKEN, "IP address not allowed"),
-        ex.list_answer(403, ex.WITH_TOKEN, "RBAC: access denied"),
         ex.list_answer(401, ex.WITH_TOKEN, "The token is not yet valid (nbf)"),
         ex.list_answer(403, "CSRF token missing"),
     ),

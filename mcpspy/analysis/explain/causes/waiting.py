@@ -243,24 +243,20 @@ def output_only_at_end(facts: Facts) -> Iterator[Claim]:
 _INSTALL = frozenset("bunx docker npx pipx pnpx podman uv uvx".split())
 """Commands that fetch a package or an image before they start it."""
 
-
 _FETCHES = re.compile(
     r"(?i)pull|fetch|download|install|resolv|extract|unable to find image|digest: |status: |^[0-9a-f]{12}: |npm (?:warn|http)"
     r"|added \d+ packages|need to install"
 )
 """Lines of these commands before they start the program."""
 
-
 QUIET_SECONDS = 3.0
 """Seconds without a line on stderr after which a server is not just starting any more."""
-
 
 _STARTS = re.compile(
     r"(?i)\b(?:launch|load|start|initiali[sz]|connect|warm|boot|pull|fetch|download|install|build"
     r"|compil|index|migrat)ing\b"
 )
 """A server that is starting."""
-
 
 _STARTED = re.compile(r"(?i)\bstarted\b|\bready\b|\brunning\b")
 """A server that has started, by its own words."""

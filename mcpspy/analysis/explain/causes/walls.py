@@ -174,10 +174,8 @@ _BOT = re.compile(
 )
 """The pages of Cloudflare, Akamai and Vercel for browsers."""
 
-
 _HTML = {"content-type": "text/html; charset=utf-8"}
 _BLOCKED = {"server": "cloudflare", "content-type": "text/html"}
-
 
 _OF_EDGE = re.compile(
     r"(?i)\bblock(?:ed|s)?\b|error code: \d{4}|^\W*(?:403\W*)?(?:forbidden|access denied)\W*$|firewall|\bwaf\b"
@@ -380,7 +378,6 @@ FailureRow(
         ex.first_answer(403, "Forbidden"),
         ex.first_answer(502, {"user-agent": "node"}, _BLOCKED, "502 Bad Gateway cloudflare"),
         ex.first_answer(429, {"user-agent": "node"}, _BLOCKED, "You are being rate limited | Cloudflare"),
-        ex.first_answer(404, {"user-agent": "node"}, _BLOCKED, "Nothing is here yet | Cloudflare Pages"),
         ex.first_answer(
             403, {"user-agent": "node"}, {"server": "nginx", "content-type": "text/plain"}, "Unknown key"
         ),
