@@ -252,7 +252,7 @@ def header_dropped(facts: Facts) -> Iterator[Claim]:
         )
         next_step = "let the proxy or gateway behind mcpspy pass on all headers that begin with Mcp-"
         side = "proxy"
-        is_old = not facts.session.is_modern and failed.method != "server/discover" and failed.refusal is None
+        is_old = not facts.session.is_modern and failed.method != "server/discover" and not failed.is_refused
         if failed.code == -32020 and is_old and not missing:
             title = (
                 f"a header of {failed.about} is missing further behind ({quote(failed.words)}): the client need not send it "

@@ -61,7 +61,7 @@ define(
         states=(State.ERROR, State.LATE_ERROR),  # A tool error may be about the tool's own sessions.
         words=_SESSION,
         if_failed=lambda facts, failed: (
-            failed.refusal is None and bool(facts.http.session_ids) and not _names_session(failed)
+            not failed.is_refused and bool(facts.http.session_ids) and not _names_session(failed)
         ),
         is_together=True,
         positive=ex.session("@ http", ex.call(), ex.error("Session not found", -32000)),
@@ -107,7 +107,7 @@ define(
         states=ERRORS,
         words=_UNAUTHORIZED,
         if_failed=lambda facts, failed: (
-            failed.refusal is None and facts.http.has_token and not _OWN_KEY.search(failed.words[:400])
+            not failed.is_refused and facts.http.has_token and not _OWN_KEY.search(failed.words[:400])
         ),
         is_together=True,
         positive=ex.session(
@@ -151,7 +151,7 @@ define(
         r"|(?:missing|no|without) (?:an? )?(?:bearer|authorization)",
         if_failed=lambda facts, failed: (
             not facts.is_stdio
-            and failed.refusal is None
+            and not failed.is_refused
             and not facts.http.has_token
             and not _OWN_LOGIN.search(failed.words[:400])
         ),

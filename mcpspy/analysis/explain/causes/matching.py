@@ -83,7 +83,7 @@ def error_without_id(facts: Facts) -> Iterator[Claim]:
         found = [
             each for each in _findings(facts, "ENV207", side=other(failed.side)) if _is_near(each, failed)
         ]
-        if not found or failed.refusal is not None or failed.code in _UNREADABLE_REQUEST:
+        if not found or failed.is_refused or failed.code in _UNREADABLE_REQUEST:
             continue
         side = other(failed.side)
         title = (

@@ -172,7 +172,7 @@ _ABSENT = re.compile(r"(?i)\brequired\b|\bmissing\b|undefined|\bnull\b|\bNone\b"
 
 def _is_of_tool(failed: FailedRequest) -> bool:
     """Return whether an error of a call is about another version: of TLS, a database, an interface."""
-    if has_fixed_form(failed.method) or failed.refusal is not None or failed.code == -32022:
+    if has_fixed_form(failed.method) or failed.is_refused or failed.code == -32022:
         return False
     return _DATE.search(failed.words) is None and re.search(r"(?i)\bmcp\b", failed.words) is None
 

@@ -61,7 +61,7 @@ def _paths(facts: Facts) -> list[str]:
 
 
 _STATE = re.compile(
-    r"(?i)\block(?:ed)?\b|already running|another (?:copy|instance|process)|\bEBUSY\b|ENOTEMPTY|\bkilled\b"
+    r"(?i)\block(?:ed)?\b|already running|another (?:copy|instance|process)|unsupported (?:operating system|platform)|\bEBUSY\b|ENOTEMPTY|\bkilled\b"
 )
 _SETTING = re.compile(
     r"(?i)\bconfig|\bsettings?\b|licen[cs]e|(?:log|sign) ?in\b|\baccount\b|\bargs?\b|\barguments?\b"
@@ -186,7 +186,9 @@ def _is_named_by_command(facts: Facts, found: re.Match[str] | None) -> bool:
     return found is not None and any(word.strip("./\\") in found[1] for word in command[1:] if len(word) > 2)
 
 
-_HELD = re.compile(r"(?i)\block(?:ed)?\b|already running|another (?:copy|instance|process)|\bEBUSY\b")
+_HELD = re.compile(
+    r"(?i)\block(?:ed)?\b|already running|another (?:copy|instance|process)|unsupported (?:operating system|platform)|\bEBUSY\b"
+)
 """A file or a port that another copy of the server holds."""
 
 _OTHER_COPY = "look for another copy of the server, and end it; a server must expect that several hosts start it at once"
@@ -331,7 +333,7 @@ def start_slow(facts: Facts) -> Iterator[Claim]:
         yield Claim(title=title, next_step=next_step, symptoms=[], evidence=said, side=side)
     for failed in facts.failed():
         is_late = failed.answer_at is not None and failed.gave_up_at is not None
-        is_begin = failed.is_handshake and failed.side == CLIENT and failed.refusal is None
+        is_begin = failed.is_handshake and failed.side == CLIENT and not failed.is_refused
         is_installing = (
             bool(lines) and failed.until - lines[-1].at < QUIET_SECONDS and not _has_begun(facts, lines[-1])
         )
