@@ -184,7 +184,7 @@ class FailedRequest(Symptom, eq=False, kw_only=True):
 
     @property
     def is_refused(self) -> bool:
-        """True if HTTP refused it, or no message answered it: an error of JSON-RPC in an event stream is no refusal."""
+        """True if HTTP refused it, or no message answered it: an error of JSON-RPC in an event stream is not a refusal."""
         is_success = self.refusal is not None and 200 <= (self.refusal.status or 0) < 300
         return self.refusal is not None and not (is_success and self.state in ERRORS)
 

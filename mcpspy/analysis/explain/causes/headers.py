@@ -17,12 +17,11 @@ from mcpspy.analysis.explain.causes.exchanges import (
     who_refused,
 )
 from mcpspy.analysis.explain.causes.http_sse import endpoints
-from mcpspy.analysis.explain.causes.requests import ERRORS
 from mcpspy.analysis.explain.causes.sign_in import RULES, sign_in_claim
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import clause, evidence, quote
 from mcpspy.analysis.explain.facts import Facts
-from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, RefusedExchange, Symptom
+from mcpspy.analysis.explain.symptoms import ERRORS, ClientLeft, FailedRequest, RefusedExchange, Symptom
 from mcpspy.core.protocol.http_headers import EVENTS, JSON
 from mcpspy.core.protocol.refusal import challenge_words
 from mcpspy.core.protocol.spec import CLIENT, MODERN, SERVER

@@ -6,9 +6,8 @@ import re
 
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.definition import FailureRow, define
-from mcpspy.analysis.explain.causes.requests import ERRORS
 from mcpspy.analysis.explain.claims import Level
-from mcpspy.analysis.explain.symptoms import FailedRequest
+from mcpspy.analysis.explain.symptoms import ERRORS, FailedRequest
 from mcpspy.core.session.exchange import SUBSCRIBE, State
 
 _LISTEN = ex.request(SUBSCRIBE, notifications={"toolsListChanged": True})

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
-from mcpspy.analysis.explain.causes.requests import ERRORS, SILENT, without_response
+from mcpspy.analysis.explain.causes.requests import SILENT, without_response
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import evidence, quote
 from mcpspy.analysis.explain.facts import PATIENCE, Facts
-from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, ServerEnd
+from mcpspy.analysis.explain.symptoms import ERRORS, ClientLeft, FailedRequest, ServerEnd
 from mcpspy.analysis.lint.finding import Finding
 from mcpspy.core.counted import duration
 from mcpspy.core.protocol.message import Failure

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mcpspy.analysis.explain.facts import Facts
-from mcpspy.analysis.explain.symptoms import ERRORS as ERRORS
-from mcpspy.analysis.explain.symptoms import FailedRequest
+from mcpspy.analysis.explain.symptoms import ERRORS, FailedRequest
 from mcpspy.core.protocol.spec import CLIENT
 from mcpspy.core.session.exchange import State
 

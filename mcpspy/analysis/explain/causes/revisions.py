@@ -7,11 +7,12 @@ from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.leaving import REJECTED, SECONDS_TO_LEAVE
-from mcpspy.analysis.explain.causes.requests import ERRORS, errors, has_fixed_form, held_up
+from mcpspy.analysis.explain.causes.requests import errors, has_fixed_form, held_up
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import clause, quote
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.symptoms import (
+    ERRORS,
     ClientLeft,
     FailedRequest,
     RefusedExchange,
