@@ -46,7 +46,7 @@ class Level(IntEnum):
     """mcpspy did it, on the user's behalf."""
 
 
-class Claim(Struct, eq=False, kw_only=True):
+class Claim(Struct, eq=False):
     title: str
     """The event and its reason, in one sentence without a full stop; with text of peers that is not sanitized."""
     next_step: str

@@ -185,12 +185,7 @@ class FactCollector:
             self.facts.http.post(frame.http, about_message(what, exchange), None, is_response=True)
 
     def _add_malformed(
-        self,
-        what: Malformed,
-        _: object,
-        place: EntryPosition,
-        __: object,
-        refused: RefusedExchange | None,
+        self, what: Malformed, _: object, place: EntryPosition, __: object, refused: RefusedExchange | None
     ) -> None:
         frame, facts = what.frame, self.facts
         posted = facts.http.posted.get(frame.http or 0)

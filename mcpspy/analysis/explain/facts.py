@@ -6,6 +6,7 @@ keep their first or last items.
 
 from __future__ import annotations
 
+import re
 from collections import Counter, deque
 from typing import NamedTuple, TypeVar
 from urllib.parse import SplitResult, urlsplit
@@ -26,6 +27,8 @@ MAX_STDERR = 300
 
 PATIENCE = 1.0
 """Seconds before which no client gives up a request."""
+
+_VERSION_AND_ENDING = re.compile(r"[\d.]*(?:\.(?:exe|cmd|bat))?$")
 
 S = TypeVar("S", bound=Symptom)
 
@@ -84,6 +87,11 @@ class Facts:
     def program(self) -> str:
         """The first word of the command; empty if none is known."""
         return self.command[0] if self.command else ""
+
+    @property
+    def program_name(self) -> str:
+        """The name of this program, without its folder, its version and the ending of Windows: `python`."""
+        return _VERSION_AND_ENDING.sub("", re.split(r"[/\\]", self.program)[-1].lower())
 
     @property
     def endpoint(self) -> SplitResult:

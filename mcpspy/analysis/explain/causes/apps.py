@@ -42,12 +42,6 @@ def _unshown(facts: Facts) -> list[tuple[str, str, EvidenceLine]]:
     return [(tool, uri, line) for tool, uri, line in named if uri not in apps.pages]
 
 
-def _observed(title: str, next_step: str, line: EvidenceLine, side: str) -> Claim:
-    return Claim(
-        title=title, next_step=next_step, symptoms=[], evidence=[line], side=side, is_observation=True
-    )
-
-
 @cause(
     "app-not-shown",
     "the client did not show the app of a tool",
@@ -77,7 +71,7 @@ def not_shown(facts: Facts) -> Iterator[Claim]:
         else:
             title = f"{quote(tool)} was called, and the client never read {quote(uri)}: its app was not shown in this session, unless the client had kept the page"
             next_step = "look for an error of the host before resources/read; reload its window, or restart the server in it"
-        yield _observed(title, next_step, line, CLIENT)
+        yield Claim(title, next_step, [], [line], CLIENT, is_observation=True)
 
 
 @cause(
@@ -114,4 +108,4 @@ def invalid(facts: Facts) -> Iterator[Claim]:
     for uri, origin, member, line in facts.listed.apps.blocked[:1]:
         title = f"the app {quote(uri)} loads from {quote(origin)}, which {member} of its csp does not name: a host blocks that"
         next_step = f"add {origin} to _meta.ui.csp.{member} of the resource, or put everything into the page"
-        yield _observed(title, next_step, line, SERVER)
+        yield Claim(title, next_step, [], [line], SERVER, is_observation=True)

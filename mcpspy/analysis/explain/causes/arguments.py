@@ -154,7 +154,7 @@ def invalid_arguments(facts: Facts) -> Iterator[Claim]:
             )
         symptoms = [failed, *facts.violations(*{each.code for each in broken})]
         lines = [evidence(each.place, f"{each.code} {each.message}") for each in broken[:2]]
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=side)
+        yield Claim(title, next_step, symptoms, evidence=lines, side=side)
 
 
 _ROWS = {"type": "object", "properties": {"rows": {"type": "array"}}, "required": ["rows"]}
@@ -186,8 +186,7 @@ def error_structured(facts: Facts) -> Iterator[Claim]:
             "then the error itself is seen, which is to be corrected too"
         )
         lines = [evidence(each.place, f"{each.code} {each.message}") for each in found[:2]]
-        symptoms = [failed, *facts.violations("DATA302")]
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=SERVER)
+        yield Claim(title, next_step, [failed, *facts.violations("DATA302")], evidence=lines, side=SERVER)
 
 
 _SEARCH = ex.listed(ex.with_schema(properties={"query": {"type": "string"}}))
@@ -208,9 +207,7 @@ _REFUSED_ONE = "body.toolCallId should be not present"
     positive=(
         ex.session(_SEARCH, _SURPLUS, ex.done(3, _REFUSED_ONE, isError=True)),
         ex.session(
-            _SEARCH,
-            _SURPLUS,
-            ex.done(3, f'{{"status":400,"object":"error","message":"{_REFUSED_ONE}"}}'),
+            _SEARCH, _SURPLUS, ex.done(3, f'{{"status":400,"object":"error","message":"{_REFUSED_ONE}"}}')
         ),
     ),
     negative=(
@@ -236,8 +233,7 @@ def argument_surplus(facts: Facts) -> Iterator[Claim]:
         for name in sorted(surplus):
             if failed.method == "tools/call" and re.search(rf"\b{re.escape(name)}\b", words):
                 title = _surplus_title(failed.about, name, words)
-                symptoms = [failed, *facts.violations("DATA301")]
-                yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=CLIENT)
+                yield Claim(title, next_step, [failed, *facts.violations("DATA301")], side=CLIENT)
                 break
     for violation in facts.violations("AGENT103"):
         text = " ".join(f"{each.message} {each.excerpt}" for each in violation.findings)
@@ -245,7 +241,7 @@ def argument_surplus(facts: Facts) -> Iterator[Claim]:
             found = [name for name in sorted(names) if re.search(rf"\b{re.escape(name)}\b", text)]
             if found:
                 title = _surplus_title(f"tools/call {tool}", found[0], violation.findings[0].message)
-                yield Claim(title=title, next_step=next_step, symptoms=[violation], side=CLIENT)
+                yield Claim(title, next_step, [violation], side=CLIENT)
                 return
 
 
@@ -311,8 +307,7 @@ def argument_as_text(facts: Facts) -> Iterator[Claim]:
                 "let the client send the array or object itself; a schema that allows nothing else for "
                 "this argument (no string beside it) keeps hosts from this"
             )
-            symptoms = [failed, *facts.violations("DATA301")]
-            yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=CLIENT)
+            yield Claim(title, next_step, [failed, *facts.violations("DATA301")], side=CLIENT)
 
 
 @cause(
@@ -359,5 +354,4 @@ def argument_not_read(facts: Facts) -> Iterator[Claim]:
                 f"compare {name!r} with the names in the tool's inputSchema (tools/list): the server "
                 f"reads it under another name or from another place"
             )
-            symptoms = [failed, *facts.violations("DATA301")]
-            yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=SERVER)
+            yield Claim(title, next_step, [failed, *facts.violations("DATA301")], side=SERVER)

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
-from mcpspy.analysis.explain.causes.definition import FailureRow, define
-from mcpspy.analysis.explain.causes.exchanges import about, exchanges, is_stream
+from mcpspy.analysis.explain.causes.definition import FailureRow
+from mcpspy.analysis.explain.causes.exchanges import about, exchanges, is_round, is_stream
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import clause, evidence, quote
 from mcpspy.analysis.explain.facts import Facts
@@ -39,35 +39,32 @@ _WRONG_TLS = _unreachable("https://127.0.0.1:3001/mcp: [SSL: WRONG_VERSION_NUMBE
 _NO_SERVER = _unreachable("http://127.0.0.1:3001/mcp: Connection refused")
 
 
-define(
-    __name__,
-    FailureRow(
-        "upstream-tls",
-        "the connection to the server failed in TLS",
-        Level.EXACT,
-        why="Mcpspy does not trust the server's certificate, or the server does not speak TLS at this port.",
-        title="the connection to the server failed in TLS: {error}",
-        next_step=(
-            (
-                "certificate has expired|not yet valid",
-                "renew the certificate of the server, and restart or reload what uses it; compare the clock of this machine",
-            ),
-            (
-                "",
-                "trust the server's CA with --cacert FILE, correct the host name in the URL, or use http:// if it has no TLS",
-            ),
+FailureRow(
+    "upstream-tls",
+    "the connection to the server failed in TLS",
+    Level.EXACT,
+    why="Mcpspy does not trust the server's certificate, or the server does not speak TLS at this port.",
+    title="the connection to the server failed in TLS: {error}",
+    next_step=(
+        (
+            "certificate has expired|not yet valid",
+            "renew the certificate of the server, and restart or reload what uses it; compare the clock of this machine",
         ),
-        side=lambda _, exchange: (
-            SERVER if exchange is not None and "has expired" in exchange.error else "configuration"
+        (
+            "",
+            "trust the server's CA with --cacert FILE, correct the host name in the URL, or use http:// if it has no TLS",
         ),
-        if_refused=lambda _, exchange: _is_of_tls(exchange.error),
-        positive=(
-            _WRONG_TLS,
-            _unreachable("https://a.example: certificate verify failed: certificate has expired"),
-        ),
-        negative=(_NO_SERVER, _unreachable("https://tls.example/mcp: Connection refused")),
     ),
-)
+    side=lambda _, exchange: (
+        SERVER if exchange is not None and "has expired" in exchange.error else "configuration"
+    ),
+    if_refused=lambda _, exchange: _is_of_tls(exchange.error),
+    positive=(
+        _WRONG_TLS,
+        _unreachable("https://a.example: certificate verify failed: certificate has expired"),
+    ),
+    negative=(_NO_SERVER, _unreachable("https://tls.example/mcp: Connection refused")),
+).define(__name__)
 
 
 _CLOSED = re.compile(r"(?i)closed the connection|connection reset|disconnected")
@@ -97,7 +94,7 @@ def no_client(facts: Facts) -> Iterator[Claim]:
         "in front of it, such as a gateway, runs and reaches this URL"
     )
     lines = [evidence(facts.exit_place, "mcpspy ended")]
-    yield Claim(title=title, next_step=next_step, symptoms=[], evidence=lines, side="configuration")
+    yield Claim(title, next_step, [], evidence=lines, side="configuration")
 
 
 @cause(
@@ -152,8 +149,7 @@ def upstream_unreachable(facts: Facts) -> Iterator[Claim]:
                 "make a server object for each session (one transport and one server for each "
                 "Mcp-Session-Id); its log has the error"
             )
-    symptoms = [symptom for _, symptom in found]
-    yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=side)
+    yield Claim(title, next_step, [symptom for _, symptom in found], side=side)
 
 
 @cause(
@@ -161,10 +157,7 @@ def upstream_unreachable(facts: Facts) -> Iterator[Claim]:
     "the client left after a refusal that the specification allows",
     Level.EXACT,
     positive=ex.session("@ http", ex.http("GET", 405), ex.http("GET", 405, 51)),
-    negative=(
-        ex.session("@ http", ex.http("GET", 405)),
-        ex.session("@ http", ex.http("GET", 504)),
-    ),
+    negative=(ex.session("@ http", ex.http("GET", 405)), ex.session("@ http", ex.http("GET", 504))),
 )
 def optional_refusal_fatal(facts: Facts) -> Iterator[Claim]:
     """A server that sends nothing on its own answers GET with 405, and one that does not let
@@ -203,7 +196,7 @@ def optional_refusal_fatal(facts: Facts) -> Iterator[Claim]:
                 next_step = "the client must send the session id with each request, also when it opens the stream again"
         title = f"the client did not continue after its GET for a stream got HTTP {refused.status}{why}"
         lines = [evidence(refused.place, refused.line)]
-        yield Claim(title=title, next_step=next_step, symptoms=[left, *others], evidence=lines, side=side)
+        yield Claim(title, next_step, [left, *others], evidence=lines, side=side)
 
 
 @cause(
@@ -233,9 +226,7 @@ def encoding_not_asked_for(facts: Facts) -> Iterator[Claim]:
         f"Accept-Encoding has it (Vary: Accept-Encoding)"
     )
     lines = [evidence(encoded.place, f"{encoded.line}, Content-Encoding: {coding}")]
-    claim = Claim(title=title, next_step=next_step, symptoms=[*left], evidence=lines, side=SERVER)
-    claim.is_observation = not left
-    yield claim
+    yield Claim(title, next_step, [*left], evidence=lines, side=SERVER, is_observation=not left)
 
 
 @cause(
@@ -281,7 +272,7 @@ def body_not_sent(facts: Facts) -> Iterator[Claim]:
         )
         lines = [evidence(exchange.place, f"{exchange.line}{announced}")]
         side = "proxy" if size not in ("", "0") else SERVER
-        yield Claim(title=title, next_step=next_step, symptoms=[failed], evidence=lines, side=side)
+        yield Claim(title, next_step, [failed], evidence=lines, side=side)
 
 
 IDLE_SECONDS = 4.0
@@ -330,10 +321,9 @@ def stream_cut(facts: Facts) -> Iterator[Claim]:
             )
         side = SERVER
         if silent >= 1 and not is_short:
-            # Limits of proxies are round numbers; a server that ends the stream by itself does so at any time.
-            is_round = abs(silent - 10 * round(silent / 10)) < 1.0
-            side = "proxy" if is_round or via else ""
-        yield Claim(title=title, next_step=next_step, symptoms=[failed], side=side)
+            # A server that ends the stream by itself does so at any time.
+            side = "proxy" if is_round(silent) or via else ""
+        yield Claim(title, next_step, [failed], side=side)
 
 
 @cause(
@@ -366,7 +356,7 @@ def response_incomplete(facts: Facts) -> Iterator[Claim]:
         level = Level.EXACT if is_event else None
         is_open = not is_event and failed.refusal is not None and failed.refusal.hung_up == SERVER
         side = "" if is_open else SERVER
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=side, level=level)
+        yield Claim(title, next_step, symptoms, side=side, level=level)
 
 
 _PROGRESS = ex.notified("<", "notifications/progress", progressToken=1, progress=1)
@@ -403,10 +393,7 @@ def stream_held_back(facts: Facts) -> Iterator[Claim]:
             "switch buffering off in the gateway in front of the server (nginx: proxy_buffering off; the server: "
             "X-Accel-Buffering: no), and let it flush after each event"
         )
-        lines = [facts.held_back]
-        yield Claim(
-            title=title, next_step=next_step, symptoms=[*asked, *failed], evidence=lines, side="proxy"
-        )
+        yield Claim(title, next_step, [*asked, *failed], evidence=[facts.held_back], side="proxy")
         return
     got = f"; {failed[0].about} got no byte in {failed[0].waited}" if failed else ""
     title = (
@@ -415,6 +402,4 @@ def stream_held_back(facts: Facts) -> Iterator[Claim]:
     )
     next_step = "switch buffering off there (nginx: proxy_buffering off; the server: X-Accel-Buffering: no)"
     lines = [facts.held_back]
-    claim = Claim(title=title, next_step=next_step, symptoms=[*failed], evidence=lines, side="proxy")
-    claim.is_observation = not failed
-    yield claim
+    yield Claim(title, next_step, [*failed], evidence=lines, side="proxy", is_observation=not failed)

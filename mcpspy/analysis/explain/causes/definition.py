@@ -75,6 +75,16 @@ class FailureRow(NamedTuple):
     """Rules of lint whose findings accompany them."""
     is_observation: bool = False
 
+    def define(self, area: str) -> None:
+        """Add the cause of this row, of a module."""
+
+        def claims(facts: Facts) -> Iterator[Claim]:
+            return self.claims(facts)
+
+        claims.__doc__, claims.__module__ = self.why, area
+        examples = {"positive": self.positive, "negative": self.negative}
+        cause(self.code, self.summary, self.level, rules=self.rules, **examples)(claims)
+
     def claims(self, facts: Facts) -> Iterator[Claim]:
         """Yield a claim for each failure, or for all alike; those that were overcome later are
         observations.
@@ -87,7 +97,7 @@ class FailureRow(NamedTuple):
             title = self.title.format(**shown(facts, symptom, exchange, words))
             step = advised(self.next_step, words)
             side = self.side if isinstance(self.side, str) else self.side(facts, exchange)
-            claim = Claim(title=title, next_step=step, symptoms=symptoms, side=side)
+            claim = Claim(title, step, symptoms, side=side)
             claim.is_observation = self.is_observation or (exchange is not None and is_overcome(symptoms))
             claim.symptoms = [*symptoms, *facts.violations(*self.rules.split())]
             yield claim
@@ -114,16 +124,3 @@ def shown(facts: Facts, symptom: Symptom, exchange: RefusedExchange | None, word
     if isinstance(symptom, FailedRequest):
         parts |= {"about": symptom.about, "code": symptom.code, "waited": symptom.waited}
     return parts
-
-
-def define(area: str, row: FailureRow) -> None:
-    """Add the cause of a row, of a module."""
-
-    def claims(facts: Facts) -> Iterator[Claim]:
-        return row.claims(facts)
-
-    claims.__doc__, claims.__module__ = row.why, area
-    add = cause(
-        row.code, row.summary, row.level, rules=row.rules, positive=row.positive, negative=row.negative
-    )
-    add(claims)

@@ -10,7 +10,7 @@ from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.definition import Advice, Trouble, advised
 from mcpspy.analysis.explain.causes.troubles import trouble_of
 from mcpspy.analysis.explain.claims import Claim, Level, cause
-from mcpspy.analysis.explain.evidence import EvidenceLine, evidence, quote
+from mcpspy.analysis.explain.evidence import evidence, quote
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.symptoms import ClientLeft
 from mcpspy.core.counted import counted, duration
@@ -235,13 +235,6 @@ for _row in _TABLE:
     _define(_row)
 
 
-def _listed(title: str, next_step: str, line: EvidenceLine, side: str, *, is_observation: bool) -> Claim:
-    """Return a claim of no failure, only of a line."""
-    claim = Claim(title=title, next_step=next_step, symptoms=[], evidence=[line], side=side)
-    claim.is_observation = is_observation
-    return claim
-
-
 @cause(
     "schema-root-combined",
     "an input schema has oneOf, anyOf or allOf at its root",
@@ -258,7 +251,9 @@ def schema_root_combined(facts: Facts) -> Iterator[Claim]:
             f"models refuse such a list of tools"
         )
         next_step = "let the schema be a flat object: an enum for the action, and the other members optional"
-        yield _listed(title, next_step, line, SERVER, is_observation=bool(facts.client.methods["tools/call"]))
+        yield Claim(
+            title, next_step, [], [line], SERVER, is_observation=bool(facts.client.methods["tools/call"])
+        )
 
 
 _MODEL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -283,7 +278,7 @@ def name_refused(facts: Facts) -> Iterator[Claim]:
             f"models refuse (other characters than letters, digits, _ and -), and no tool was called"
         )
         next_step = "the host should replace these characters; in the server, use _ in place of the dot"
-        yield Claim(title=title, next_step=next_step, symptoms=[], side=CLIENT, is_observation=True)
+        yield Claim(title, next_step, [], side=CLIENT, is_observation=True)
 
 
 @cause(
@@ -301,7 +296,7 @@ def pages_not_requested(facts: Facts) -> Iterator[Claim]:
     for method, (_, line) in () if is_endless else facts.listed.next_pages.items():
         title = f"the result of {method} has a nextCursor, and the client never asked for the next page"
         next_step = "the client must follow nextCursor; or let the server put everything on one page"
-        yield _listed(title, next_step, line, CLIENT, is_observation=method != "tools/list")
+        yield Claim(title, next_step, [], [line], CLIENT, is_observation=method != "tools/list")
 
 
 @cause(
@@ -331,7 +326,7 @@ def one_at_a_time(facts: Facts) -> Iterator[Claim]:
                 "themselves"
             )
             line = evidence(slow.place, f"{slow.about}: {took:.1f} s")
-            yield _listed(title, next_step, line, SERVER, is_observation=True)
+            yield Claim(title, next_step, [], [line], SERVER, is_observation=True)
             break
 
 
@@ -357,7 +352,7 @@ def list_slow(facts: Facts) -> Iterator[Claim]:
                 "it must take every line that it has read before it waits for more"
             )
             line = evidence(slow.place, f"{slow.about}: {took:.1f} s")
-            yield _listed(title, next_step, line, SERVER, is_observation=True)
+            yield Claim(title, next_step, [], [line], SERVER, is_observation=True)
             break
 
 
@@ -381,4 +376,4 @@ def schema_dialect(facts: Facts) -> Iterator[Claim]:
             f"the outputSchema of {quote(name)} declares {quote(dialect, 80)}: some hosts of 2026 refuse "
             f"it, and never call the tool"
         )
-        yield _listed(title, "declare 2020-12 or no $schema", line, SERVER, is_observation=True)
+        yield Claim(title, "declare 2020-12 or no $schema", [], [line], SERVER, is_observation=True)

@@ -54,7 +54,7 @@ def client_gone_first(facts: Facts) -> Iterator[Claim]:
         next_step = "look into the client's log why it left; the server may handle a closed pipe quietly"
         symptoms = [end, *end.during]
         lines = [evidence(place, "the client closed its end")]
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=CLIENT)
+        yield Claim(title, next_step, symptoms, evidence=lines, side=CLIENT)
 
 
 IDLE_SECONDS = 10.0
@@ -117,12 +117,11 @@ def crash(facts: Facts) -> Iterator[Claim]:
                 "mcpspy replay repeats the session against the server; its last lines on stderr say "
                 "where it was"
             )
-        printed = [line for line in facts.stderr if 0 <= end.at - line.at < 1.0][-1:]
-        if end.named is None and end.code != 0 and printed:
-            title += f"; its last line on stderr: {quote(printed[0].text, 100)}"
+        if end.named is None and end.code != 0:
+            title += _last_line(facts, end)
         symptoms = [end, *end.during, *facts.violations("LIFE401", "LIFE403", "LIFE404")]
         lines = [] if end.named is None else [end.named.evidence]
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=side)
+        yield Claim(title, next_step, symptoms, evidence=lines, side=side)
 
 
 _STOPPED = re.compile(
@@ -165,7 +164,7 @@ def _cut_off(facts: Facts, end: ServerEnd) -> Claim:
     symptoms = [end, *end.during, *facts.violations("LIFE401", "LIFE403", "LIFE404")]
     side = SERVER if waited >= LONG_WAIT else ""
     lines = [evidence(facts.client.closed_place, "the client closed stdin")]
-    return Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=side)
+    return Claim(title, next_step, symptoms, evidence=lines, side=side)
 
 
 def _killed_by(end: ServerEnd) -> str:
@@ -205,13 +204,16 @@ def _ended_by_itself(facts: Facts, end: ServerEnd, calls: str) -> tuple[str, str
     )
     next_step = "let the server wait until its transport closes: its main function returns too early"
     quiet = end.at - max(facts.server.last_at or 0.0, facts.client.last_at or 0.0)
-    printed = [line for line in facts.stderr if 0 <= end.at - line.at < 1.0][-1:]
     if quiet > IDLE_SECONDS and not end.during:
         title += f", {duration(quiet)} after the last message"
         next_step = (
             "a limit of idle time may end it: remove it, as hosts keep a session open for hours and do not "
             "start a server again"
         )
-    if printed:
-        title += f"; its last line on stderr: {quote(printed[0].text, 100)}"
-    return title, next_step
+    return title + _last_line(facts, end), next_step
+
+
+def _last_line(facts: Facts, end: ServerEnd) -> str:
+    """Return the last line on stderr before the end of a server, to follow a title; may be empty."""
+    printed = [line for line in facts.stderr if 0 <= end.at - line.at < 1.0]
+    return f"; its last line on stderr: {quote(printed[-1].text, 100)}" if printed else ""

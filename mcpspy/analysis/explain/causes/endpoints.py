@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from mcpspy.analysis.explain.causes import examples as ex
-from mcpspy.analysis.explain.causes.definition import FailureRow, define
+from mcpspy.analysis.explain.causes.definition import FailureRow
 from mcpspy.analysis.explain.causes.exchanges import (
     LOGIN,
     NO_ROUTE,
@@ -74,7 +74,7 @@ def endpoint_gone(facts: Facts) -> Iterator[Claim]:
             "look whether the server was restarted at this time: a proxy in front of it that has no route meanwhile "
             "should answer 503 with Retry-After; clients take a 404 for a lost session"
         )
-        yield overcome(Claim(title=title, next_step=next_step, symptoms=alike(facts, exchange), side="proxy"))
+        yield overcome(Claim(title, next_step, alike(facts, exchange), side="proxy"))
         break
 
 
@@ -97,7 +97,7 @@ def _posted_without_query(facts: Facts) -> Iterator[Claim]:
             "let the client post to the whole address of the event endpoint, with its query; look whether a proxy between client "
             "and mcpspy drops it"
         )
-        yield Claim(title=title, next_step=next_step, symptoms=alike(facts, exchange), side=CLIENT)
+        yield Claim(title, next_step, alike(facts, exchange), side=CLIENT)
         break
 
 
@@ -159,7 +159,7 @@ def posted_elsewhere(facts: Facts) -> Iterator[Claim]:
                 )
         same = [each for other, each in exchanges(facts, 404, 405, 410) if other.path == exchange.path]
         symptoms = [*same, *facts.violations("HTTP307")]
-        yield overcome(Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=side))
+        yield overcome(Claim(title, next_step, symptoms, evidence=lines, side=side))
         break
 
 
@@ -242,7 +242,7 @@ def wrong_endpoint(facts: Facts) -> Iterator[Claim]:
                 "compare the host name of the URL with the one that it shows: no path of this address would answer"
             )
         symptoms = [*alike(facts, exchange), *facts.violations("HTTP307")]
-        claim = overcome(Claim(title=title, next_step=next_step, symptoms=symptoms, side=side))
+        claim = overcome(Claim(title, next_step, symptoms, side=side))
         if any(note.at > exchange.at for note, _ in endpoints(facts)):
             # A client that tries Streamable HTTP first (2025-11-25, Transports: backwards compatibility).
             claim.title += ", and the client then used the old HTTP+SSE transport, as it should"
@@ -299,7 +299,7 @@ def page_in_place(facts: Facts) -> Iterator[Claim]:
             f"{exchange.status}): {quote(exchange.words)}"
         )
         symptoms = [symptom, *facts.of(ClientLeft), *facts.violations("HTTP303")]
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=side)
+        yield Claim(title, next_step, symptoms, side=side)
 
 
 @cause(
@@ -326,23 +326,20 @@ def notification_body(facts: Facts) -> Iterator[Claim]:
                     "let the client ignore the body and the type of a 202, whose status is enough; the server should "
                     "send none (2025-11-25, Transports)"
                 )
-            yield Claim(title=title, next_step=next_step, symptoms=[violation, *left], side=side)
+            yield Claim(title, next_step, [violation, *left], side=side)
 
 
-define(
-    __name__,
-    FailureRow(
-        "server-error",
-        "the server failed at a request",
-        Level.GENERAL,
-        why="An HTTP status of 500 and more without a message: an exception that nothing caught.",
-        title="{about}: {who} failed with HTTP {status}{quoted}",
-        next_step="look into the server's own log at this time: an exception is there",
-        statuses=tuple(status for status in range(500, 1000) if status not in STATUSES),
-        positive=ex.list_answer(500, "Internal Server Error"),
-        negative=ex.list_answer(429),
-    ),
-)
+FailureRow(
+    "server-error",
+    "the server failed at a request",
+    Level.GENERAL,
+    why="An HTTP status of 500 and more without a message: an exception that nothing caught.",
+    title="{about}: {who} failed with HTTP {status}{quoted}",
+    next_step="look into the server's own log at this time: an exception is there",
+    statuses=tuple(status for status in range(500, 1000) if status not in STATUSES),
+    positive=ex.list_answer(500, "Internal Server Error"),
+    negative=ex.list_answer(429),
+).define(__name__)
 
 
 def _is_of_mcp(facts: Facts, exchange: RefusedExchange) -> bool:
@@ -353,24 +350,21 @@ def _is_of_mcp(facts: Facts, exchange: RefusedExchange) -> bool:
     return not exchange.is_for_metadata and not is_silent_get and exchange.method != "HEAD"
 
 
-define(
-    __name__,
-    FailureRow(
-        "notification-refused",
-        "a notification is refused where requests are answered",
-        Level.SPECIFIC,
-        why="A handler that answers only requests leaves notifications to the framework, which answers 404 or 405.",
-        title="{about} was refused with HTTP {status}, at the endpoint that had answered requests{quoted}",
-        next_step="let the server answer each notification with 202 Accepted and no body, also one that it does nothing with",
-        side=lambda _, exchange: SERVER if exchange is None else side_of(exchange),
-        statuses=(400, 404, 405, 500, 501),
-        if_refused=lambda facts, exchange: (
-            exchange.asked.startswith("notifications/") and bool(facts.answered) and not exchange.words
-        ),
-        positive=ex.notification_answer(404, {"mcp-session-id": None}),
-        negative=(ex.notification_answer(202), ex.first_answer(404)),
+FailureRow(
+    "notification-refused",
+    "a notification is refused where requests are answered",
+    Level.SPECIFIC,
+    why="A handler that answers only requests leaves notifications to the framework, which answers 404 or 405.",
+    title="{about} was refused with HTTP {status}, at the endpoint that had answered requests{quoted}",
+    next_step="let the server answer each notification with 202 Accepted and no body, also one that it does nothing with",
+    side=lambda _, exchange: SERVER if exchange is None else side_of(exchange),
+    statuses=(400, 404, 405, 500, 501),
+    if_refused=lambda facts, exchange: (
+        exchange.asked.startswith("notifications/") and bool(facts.answered) and not exchange.words
     ),
-)
+    positive=ex.notification_answer(404, {"mcp-session-id": None}),
+    negative=(ex.notification_answer(202), ex.first_answer(404)),
+).define(__name__)
 
 
 _OF_REFUSAL = ("HTTP205", "HTTP304", "HTTP307")
@@ -403,52 +397,46 @@ def _side_of_refusal(facts: Facts, exchange: RefusedExchange | None) -> str:
     return side_of(exchange) if exchange is not None and exchange.asked and not is_flawed else ""
 
 
-define(
-    __name__,
-    FailureRow(
-        "request-refused",
-        "the server refused an HTTP request",
-        Level.GENERAL,
-        why="A status of 400 to 499, with the text of the refusal.",
-        title="{about}: {who} refused it with HTTP {status}{quoted}",
-        next_step=(
-            (
-                r"not (?:been )?initiali[sz]ed|initiali[sz]e first|before initiali",
-                (
-                    "the client must send initialize first, and then notifications/initialized with the "
-                    "session id"
-                ),
-            ),
-            (_WANTS_TLS, "use https:// in place of http:// in the URL: this port speaks TLS"),
-            (
-                r"csrf|xsrf|page expired",
-                (
-                    "exempt the endpoint from the check of forms of its framework (Django: csrf_exempt; Laravel: except of its "
-                    "middleware; Rails: skip_forgery_protection)"
-                ),
-            ),
-            (
-                r"\bapi[ _-]?key|\bauthori[sz]ation\b|\bbearer\b|\btoken\b|credentials",
-                "give the client what the refusal names in the host's configuration; the server should answer 401 for that",
-            ),
-            ("", "correct what the refusal names; signing in would not help"),
+FailureRow(
+    "request-refused",
+    "the server refused an HTTP request",
+    Level.GENERAL,
+    why="A status of 400 to 499, with the text of the refusal.",
+    title="{about}: {who} refused it with HTTP {status}{quoted}",
+    next_step=(
+        (
+            r"not (?:been )?initiali[sz]ed|initiali[sz]e first|before initiali",
+            ("the client must send initialize first, and then notifications/initialized with the session id"),
         ),
-        side=_side_of_refusal,
-        statuses=tuple(
-            status for status in range(400, 500) if status == 409 or status not in (401, 403, *STATUSES)
+        (_WANTS_TLS, "use https:// in place of http:// in the URL: this port speaks TLS"),
+        (
+            r"csrf|xsrf|page expired",
+            (
+                "exempt the endpoint from the check of forms of its framework (Django: csrf_exempt; Laravel: except of its "
+                "middleware; Rails: skip_forgery_protection)"
+            ),
         ),
-        if_refused=_is_of_mcp,
-        positive=(
-            ex.list_answer(400, "Bad Request: no such list"),
-            ex.first_answer(400, "Client sent an HTTP request to an HTTPS server."),
-            ex.first_answer(400, "Missing API key. Provide the x-api-key header"),
-            ex.first_answer(402),
-            ex.first_answer(400, "bad request: missing required Authorization header"),
-            ex.first_answer(419, "Page Expired"),
+        (
+            r"\bapi[ _-]?key|\bauthori[sz]ation\b|\bbearer\b|\btoken\b|credentials",
+            "give the client what the refusal names in the host's configuration; the server should answer 401 for that",
         ),
-        negative=ex.list_answer(500),
+        ("", "correct what the refusal names; signing in would not help"),
     ),
-)
+    side=_side_of_refusal,
+    statuses=tuple(
+        status for status in range(400, 500) if status == 409 or status not in (401, 403, *STATUSES)
+    ),
+    if_refused=_is_of_mcp,
+    positive=(
+        ex.list_answer(400, "Bad Request: no such list"),
+        ex.first_answer(400, "Client sent an HTTP request to an HTTPS server."),
+        ex.first_answer(400, "Missing API key. Provide the x-api-key header"),
+        ex.first_answer(402),
+        ex.first_answer(400, "bad request: missing required Authorization header"),
+        ex.first_answer(419, "Page Expired"),
+    ),
+    negative=ex.list_answer(500),
+).define(__name__)
 
 
 @cause(
@@ -462,4 +450,4 @@ def http_refused(facts: Facts) -> Iterator[Claim]:
     for refusal in facts.of(RefusedExchange):
         title = f"{refusal.line}{clause(refusal.error or refusal.words)}"
         next_step = "look into the log of the server, or of the proxy in front of it, at this time"
-        yield Claim(title=title, next_step=next_step, symptoms=[refusal])
+        yield Claim(title, next_step, [refusal])

@@ -167,7 +167,7 @@ def _explains(trouble: Trouble) -> Explain:
                     "the service refused with 403: look whether this key has the permission (scope, plan, region), and "
                     "whether the service lets programs in at all"
                 )
-            claim = Claim(title=title, next_step=step, symptoms=symptoms, evidence=lines, side=side)
+            claim = Claim(title, step, symptoms, evidence=lines, side=side)
             claim.level = Level.EXACT if is_end else Level.SPECIFIC
             yield claim
 
@@ -216,7 +216,7 @@ _OTHER_VERSION = re.compile(
 _OF_SDK = re.compile(r"['\s]mcp(?:\.[\w.]+)?'")
 """The Python SDK or a module of it, in the words of an import."""
 
-_PACKAGE_RUNNER = re.compile(r"(?:^|[/\\])(?:uvx|npx|bunx|pnpx|pipx)(?:\.exe|\.cmd)?$")
+_PACKAGE_RUNNERS = frozenset(("bunx", "npx", "pipx", "pnpx", "uvx"))
 """They install a package with all that it declares, and nothing else."""
 
 _MISSING_IN_NODE = re.compile(r"(?i)cannot find (?:module|package) '[^/\\.']")
@@ -246,7 +246,7 @@ def _lacks_itself(facts: Facts, words: str) -> bool:
         re.split(r"[@=\[<>~]", word)[0].rsplit("/", 1)[-1].replace("-", "_").lower()
         for word in facts.command[1:]
     }
-    is_run = _PACKAGE_RUNNER.search(facts.program) is not None
+    is_run = facts.program_name in _PACKAGE_RUNNERS
     return is_run and missing is not None and missing[1].lower() in names
 
 
@@ -271,7 +271,7 @@ def _is_other_version(facts: Facts, trouble: Trouble, words: str) -> bool:
 
 def _is_undeclared(facts: Facts, trouble: Trouble, words: str) -> bool:
     """Return whether a package imports what it does not declare: its runner has installed what it declares."""
-    is_run = _PACKAGE_RUNNER.search(facts.program) is not None
+    is_run = facts.program_name in _PACKAGE_RUNNERS
     is_import = _MISSING.search(words) is not None or _MISSING_IN_NODE.search(words) is not None
     return trouble.code == "module-missing" and is_run and is_import and not _own_package(facts, words)
 

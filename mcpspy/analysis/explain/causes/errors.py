@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
-from mcpspy.analysis.explain.causes.definition import FailureRow, define
+from mcpspy.analysis.explain.causes.definition import FailureRow
 from mcpspy.analysis.explain.causes.requests import has_fixed_form, held_up
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import BUG, clause, named_error, quote
@@ -98,12 +98,12 @@ def capability_missing(facts: Facts) -> Iterator[Claim]:
             )
             symptoms = [failed, *held_up(facts, failed), *facts.violations(*rules, side=who)]
             level = Level.EXACT if failed.findings else None
-            yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=who, level=level)
+            yield Claim(title, next_step, symptoms, side=who, level=level)
     for violation in facts.violations("MOD305"):
         title = quote(violation.findings[0].message)
         next_step = "let the server ask only for what the client declared in its request"
         waiting = [violation, *facts.failed(State.NOT_CONTINUED)]
-        yield Claim(title=title, next_step=next_step, symptoms=waiting, side=SERVER)
+        yield Claim(title, next_step, waiting, side=SERVER)
 
 
 def _wants_task(facts: Facts, failed: FailedRequest) -> bool:
@@ -111,46 +111,39 @@ def _wants_task(facts: Facts, failed: FailedRequest) -> bool:
     return failed.method == "tools/call" and (is_found or _TASK.search(failed.words) is not None)
 
 
-define(
-    __name__,
-    FailureRow(
-        "task-required",
-        "a tool that wants a task was called without one",
-        Level.EXACT,
-        why='execution.taskSupport is "required" in tools/list, and the client does not know tasks.',
-        title="{about} was called without a task, which the tool requires{quoted}",
-        next_step='use a client that knows tasks, or let the server declare taskSupport "optional"',
-        side=CLIENT,
-        rules="DATA706",
-        states=ERRORS,
-        if_failed=_wants_task,
-        positive=ex.session(ex.call(), ex.error("Tool a requires task-augmented execution", -32601)),
-        negative=(
-            ex.session(ex.call(), ex.error("internal error")),
-            ex.session(ex.call(), ex.done(2, "Error: Task title is required", isError=True)),
-        ),
+FailureRow(
+    "task-required",
+    "a tool that wants a task was called without one",
+    Level.EXACT,
+    why='execution.taskSupport is "required" in tools/list, and the client does not know tasks.',
+    title="{about} was called without a task, which the tool requires{quoted}",
+    next_step='use a client that knows tasks, or let the server declare taskSupport "optional"',
+    side=CLIENT,
+    rules="DATA706",
+    states=ERRORS,
+    if_failed=_wants_task,
+    positive=ex.session(ex.call(), ex.error("Tool a requires task-augmented execution", -32601)),
+    negative=(
+        ex.session(ex.call(), ex.error("internal error")),
+        ex.session(ex.call(), ex.done(2, "Error: Task title is required", isError=True)),
     ),
-)
+).define(__name__)
 
 
 _COMPLETED = ex.session(ex.task(2, "completed"), ex.request("tasks/result", 4, taskId="t"), ex.done(4))
 
 
-define(
-    __name__,
-    FailureRow(
-        "task-failed",
-        "a task failed",
-        Level.SPECIFIC,
-        why="The call was answered with a task, and the task ended as failed.",
-        title="the task of {about} failed after {waited}{quoted}",
-        next_step="read the server's log at this time; let it state the reason in statusMessage or as an "
-        "error",
-        states=(State.TASK_FAILED,),
-        positive=ex.task(2, "failed"),
-        negative=_COMPLETED,
-    ),
-)
+FailureRow(
+    "task-failed",
+    "a task failed",
+    Level.SPECIFIC,
+    why="The call was answered with a task, and the task ended as failed.",
+    title="the task of {about} failed after {waited}{quoted}",
+    next_step="read the server's log at this time; let it state the reason in statusMessage or as an error",
+    states=(State.TASK_FAILED,),
+    positive=ex.task(2, "failed"),
+    negative=_COMPLETED,
+).define(__name__)
 
 
 @cause(
@@ -178,27 +171,24 @@ def task_not_finished(facts: Facts) -> Iterator[Claim]:
                 "it or declared the extension"
             )
         side = "" if has_asked else CLIENT
-        yield Claim(title=title, next_step=next_step, symptoms=[failed], side=side)
+        yield Claim(title, next_step, [failed], side=side)
 
 
-define(
-    __name__,
-    FailureRow(
-        "question-not-answered",
-        "a request was answered with a question that the client never answered",
-        Level.SPECIFIC,
-        why="Since 2026-07-28, a server asks for input in its result, and the client sends the "
-        "request again with the answers.",
-        title="{about} was answered with a question (input_required), and the client never sent it "
-        "again with an answer",
-        next_step="look into the client: it does not know this question, or the user has not answered it",
-        side=CLIENT,
-        states=(State.NOT_CONTINUED,),
-        positive=ex.session(
-            "@ 2026-07-28", ex.call(), ex.result(resultType="input_required", inputRequests={}), ex.END
-        ),
+FailureRow(
+    "question-not-answered",
+    "a request was answered with a question that the client never answered",
+    Level.SPECIFIC,
+    why="Since 2026-07-28, a server asks for input in its result, and the client sends the "
+    "request again with the answers.",
+    title="{about} was answered with a question (input_required), and the client never sent it "
+    "again with an answer",
+    next_step="look into the client: it does not know this question, or the user has not answered it",
+    side=CLIENT,
+    states=(State.NOT_CONTINUED,),
+    positive=ex.session(
+        "@ 2026-07-28", ex.call(), ex.result(resultType="input_required", inputRequests={}), ex.END
     ),
-)
+).define(__name__)
 
 
 _DROPPED = '* rule {"action":"drop","rule":"1","from":"client","id":"2","method":"tools/call","subject":"a"}'
@@ -217,7 +207,7 @@ def mcpspy_rule(facts: Facts) -> Iterator[Claim]:
         if failed.effects:
             title = f"mcpspy acted on {failed.about}: {quote('; '.join(dict.fromkeys(failed.effects)))}"
             next_step = "remove --rule, --rules, --script and --call-timeout, and try again"
-            yield Claim(title=title, next_step=next_step, symptoms=[failed], side="mcpspy")
+            yield Claim(title, next_step, [failed], side="mcpspy")
 
 
 def _is_chunked(failed: FailedRequest) -> bool:
@@ -275,7 +265,7 @@ def request_not_understood(facts: Facts) -> Iterator[Claim]:
             title = f"the {failed.side} sent {failed.about} with params that are not an object{clause(words)}"
             next_step = f"let the {failed.side} leave params out, or send {{}} in place of [] or null"
             symptoms = [failed, *facts.violations("ENV107", side=failed.side)]
-            yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=failed.side)
+            yield Claim(title, next_step, symptoms, side=failed.side)
         elif has_form and failed.code != -32601 and _is_about_form(words) and failed.state in _REFUSED:
             title = f"the {receiver} cannot read {failed.about}, which is a valid request{clause(words)}"
             next_step = (
@@ -289,7 +279,7 @@ def request_not_understood(facts: Facts) -> Iterator[Claim]:
                     f"let the {receiver} read bodies with Transfer-Encoding: chunked (RFC 9112, 7.1), or the client "
                     f"send Content-Length; compare with mcpspy send, which sends it"
                 )
-            yield Claim(title=title, next_step=next_step, symptoms=[failed], side=receiver, level=level)
+            yield Claim(title, next_step, [failed], side=receiver, level=level)
 
 
 _VALUES = re.compile(
@@ -347,4 +337,4 @@ def request_failed(facts: Facts) -> Iterator[Claim]:
         # A tool may fail for its arguments, a setting, another service or a mistake in its code: only a bug is named.
         is_own &= failed.method != "tools/call"
         side = receiver if BUG.search(words) or is_own else ""
-        yield Claim(title=title, next_step=next_step, symptoms=[failed], evidence=lines, side=side)
+        yield Claim(title, next_step, [failed], evidence=lines, side=side)

@@ -97,3 +97,8 @@ def accepts_messages(exchange: RefusedExchange) -> bool:
 def is_stream(exchange: RefusedExchange) -> bool:
     """Return whether a client asked for events by it."""
     return exchange.method == "GET" and EVENTS in exchange.request.get("accept", "")
+
+
+def is_round(seconds: float) -> bool:
+    """Return whether a time is near a multiple of ten seconds, as the limits of proxies and platforms are."""
+    return abs(seconds - 10 * round(seconds / 10)) < 1.0

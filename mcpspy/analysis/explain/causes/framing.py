@@ -48,7 +48,7 @@ def _affected(facts: Facts, side: str, since: float) -> list[Symptom]:
 
 def claim_of_lines(facts: Facts, side: str, lines: list[OddLine], title: str, next_step: str) -> Claim:
     symptoms, shown = _affected(facts, side, lines[0].at), _lines(side, lines)
-    return Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=shown, side=side)
+    return Claim(title, next_step, symptoms, evidence=shown, side=side)
 
 
 @cause(
@@ -125,8 +125,7 @@ def wrong_encoding(facts: Facts) -> Iterator[Claim]:
                 title = f"the {side} does not write UTF-8: {quote(violation.findings[0].message)}"
                 next_step = f"let the {side} write UTF-8 without a byte order mark (PYTHONUTF8=1 for Python)"
                 symptoms = _affected(facts, side, violation.at)
-                lines = violation.lines[:2]
-                yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=side)
+                yield Claim(title, next_step, symptoms, evidence=violation.lines[:2], side=side)
 
 
 @cause(
@@ -155,14 +154,12 @@ def text_misread(facts: Facts) -> Iterator[Claim]:
             "configuration), and repair what it has stored"
         )
         lines = [evidence(place, f"{text.received} in place of {text.sent}")]
-        yield Claim(title=title, next_step=next_step, symptoms=[], evidence=lines, side=SERVER)
+        yield Claim(title, next_step, [], evidence=lines, side=SERVER)
 
 
 _OPENS = re.compile(rb"^\s*[{\[]\s*$|^\s*\{\s*\"\w+\"\s*:[^}]*,\s*$")
 _MEMBER = re.compile(rb"^\s*\"(?:jsonrpc|id|method|result|error)\"\s*:")
-_PRETTY = ex.session(
-    *("<< {", '<<   "jsonrpc": "2.0",', '<<   "id": 2,', '<<   "result": {}', "<< }"),
-)
+_PRETTY = ex.session(*("<< {", '<<   "jsonrpc": "2.0",', '<<   "id": 2,', '<<   "result": {}', "<< }"))
 
 
 def _over_lines(facts: Facts) -> Iterator[Claim]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from mcpspy.analysis.explain.causes import examples as ex
-from mcpspy.analysis.explain.causes.definition import FailureRow, define
+from mcpspy.analysis.explain.causes.definition import FailureRow
 from mcpspy.analysis.explain.causes.exchanges import (
     about,
     accepts_messages,
@@ -168,7 +168,7 @@ def _lost_behind(facts: Facts) -> Iterator[Claim]:
         # A server that misses a header has not removed it; one that misreads its value does so itself.
         side = "proxy" if who != "the server" or re.search(_MISSING, words, re.IGNORECASE) else SERVER
         side = "" if is_of_scheme else side  # A value of another form has no token, either.
-        claim = Claim(title=title, next_step=next_step, symptoms=same, side=side)
+        claim = Claim(title, next_step, same, side=side)
         claim.is_observation = is_overcome(same)
         if exchange.status == 401 and not claim.is_observation:
             claim.symptoms += sign_in_claim(facts, title, next_step).symptoms
@@ -272,7 +272,7 @@ def header_dropped(facts: Facts) -> Iterator[Claim]:
                     "params._meta, method and name are those of the body (2026-07-28, Transports)"
                 )
         symptoms, is_over = [failed, *missing], failed.succeeded_at is not None
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=side, is_observation=is_over)
+        yield Claim(title, next_step, symptoms, side=side, is_observation=is_over)
 
 
 def _has_other_revision(facts: Facts, failed: FailedRequest, name: str) -> bool:
@@ -349,7 +349,7 @@ def header_twice(facts: Facts) -> Iterator[Claim]:
             f"copies the headers of the server and adds its own"
         )
         lines = [evidence(exchange.place, f"{exchange.line}, {_shown(name)}: {value}")]
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side="proxy")
+        yield Claim(title, next_step, symptoms, evidence=lines, side="proxy")
         break
 
 
@@ -358,31 +358,28 @@ def _wants_too_early(facts: Facts, exchange: RefusedExchange) -> bool:
     return is_begun and not any(name in exchange.request for name in _AFTER_INITIALIZE)
 
 
-define(
-    __name__,
-    FailureRow(
-        "header-too-early",
-        "the server wants a header on initialize that no client has before its response",
-        Level.EXACT,
-        why="The response to initialize brings the revision and the session id. Only the requests after it have their "
-        "headers.",
-        title="the server refuses initialize (HTTP {status}) for the lack of a header whose value only the response to "
-        "initialize brings{quoted}",
-        next_step="let the server read the revision of initialize from params.protocolVersion, and want "
-        "MCP-Protocol-Version and Mcp-Session-Id only on the requests after it",
-        statuses=(400, 401, 403, 404, 406, 422, 428),
-        words=rf"\b{_MISSING}\b.{{0,40}}(?:protocol[ -]version|mcp-session-id|session[ _-]?id)"
-        rf"|(?:protocol[ -]version|mcp-session-id|session[ _-]?id).{{0,40}}\b{_MISSING}\b"
-        r"|^\W*(?:\w+ )?(?:session|transport)\b.{0,30}(?:not found|unknown|does not exist)|\b(?:invalid|unknown) session",
-        if_refused=_wants_too_early,
-        is_together=True,
-        positive=(
-            ex.first_answer(400, "Missing required MCP-Protocol-Version header"),
-            ex.first_answer(404, "Session not found"),
-        ),
-        negative=(
-            ex.first_answer(400, "Unsupported protocol version"),
-            ex.list_answer(400, "MCP-Protocol-Version header is missing"),
-        ),
+FailureRow(
+    "header-too-early",
+    "the server wants a header on initialize that no client has before its response",
+    Level.EXACT,
+    why="The response to initialize brings the revision and the session id. Only the requests after it have their "
+    "headers.",
+    title="the server refuses initialize (HTTP {status}) for the lack of a header whose value only the response to "
+    "initialize brings{quoted}",
+    next_step="let the server read the revision of initialize from params.protocolVersion, and want "
+    "MCP-Protocol-Version and Mcp-Session-Id only on the requests after it",
+    statuses=(400, 401, 403, 404, 406, 422, 428),
+    words=rf"\b{_MISSING}\b.{{0,40}}(?:protocol[ -]version|mcp-session-id|session[ _-]?id)"
+    rf"|(?:protocol[ -]version|mcp-session-id|session[ _-]?id).{{0,40}}\b{_MISSING}\b"
+    r"|^\W*(?:\w+ )?(?:session|transport)\b.{0,30}(?:not found|unknown|does not exist)|\b(?:invalid|unknown) session",
+    if_refused=_wants_too_early,
+    is_together=True,
+    positive=(
+        ex.first_answer(400, "Missing required MCP-Protocol-Version header"),
+        ex.first_answer(404, "Session not found"),
     ),
-)
+    negative=(
+        ex.first_answer(400, "Unsupported protocol version"),
+        ex.list_answer(400, "MCP-Protocol-Version header is missing"),
+    ),
+).define(__name__)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from mcpspy.analysis.explain.causes import examples as ex
-from mcpspy.analysis.explain.causes.definition import FailureRow, define
+from mcpspy.analysis.explain.causes.definition import FailureRow
 from mcpspy.analysis.explain.claims import Level
 from mcpspy.analysis.explain.symptoms import ERRORS, FailedRequest
 from mcpspy.core.session.exchange import SUBSCRIBE, State
@@ -13,26 +13,23 @@ from mcpspy.core.session.exchange import SUBSCRIBE, State
 _LISTEN = ex.request(SUBSCRIBE, notifications={"toolsListChanged": True})
 
 
-define(
-    __name__,
-    FailureRow(
-        "ended-by-design",
-        "an error that the specification has for something that is not a failure",
-        Level.EXACT,
-        why="A subscription ends with an error when its connection does, and -32042 asks the client "
-        "to open a URL first.",
-        title="{about} was answered with error {code}{quoted}",
-        next_step="nothing; after -32042 the client opens the URL for its user, and sends the request again",
-        side="",
-        states=ERRORS,
-        if_failed=lambda _, failed: (
-            failed.code == -32042 or (failed.method == SUBSCRIBE and failed.code == -32000)
-        ),
-        is_observation=True,
-        positive=ex.session("@ 2026-07-28", _LISTEN, ex.error("Connection closed", -32000)),
-        negative=ex.session("@ 2026-07-28", _LISTEN, ex.error("Connection closed")),
+FailureRow(
+    "ended-by-design",
+    "an error that the specification has for something that is not a failure",
+    Level.EXACT,
+    why="A subscription ends with an error when its connection does, and -32042 asks the client "
+    "to open a URL first.",
+    title="{about} was answered with error {code}{quoted}",
+    next_step="nothing; after -32042 the client opens the URL for its user, and sends the request again",
+    side="",
+    states=ERRORS,
+    if_failed=lambda _, failed: (
+        failed.code == -32042 or (failed.method == SUBSCRIBE and failed.code == -32000)
     ),
-)
+    is_observation=True,
+    positive=ex.session("@ 2026-07-28", _LISTEN, ex.error("Connection closed", -32000)),
+    negative=ex.session("@ 2026-07-28", _LISTEN, ex.error("Connection closed")),
+).define(__name__)
 _SESSION = (
     r"\bsession\b.{0,40}(?:not found|invalid|expired|unknown|missing|terminated|closed|does not exist)"
     r"|(?:invalid|unknown|missing|no valid|expired).{0,30}\bsession"
@@ -45,35 +42,32 @@ def _names_session(failed: FailedRequest) -> bool:
     return any("session" in name.lower() for name in failed.arguments)
 
 
-define(
-    __name__,
-    FailureRow(
-        "session-refused-in-200",
-        "the server refuses the session with an error in place of HTTP 404",
-        Level.EXACT,
-        why="A client sends initialize again after a 404; after an error of JSON-RPC it cannot know "
-        "that it should.",
-        title="the server refuses the session that it had assigned, with HTTP 200 and an "
-        "error{quoted}: it lost its sessions, and the client cannot know that it must begin again",
-        next_step="let the server answer 404 for a session that it does not know, and keep its sessions "
-        "over restarts",
-        states=(State.ERROR, State.LATE_ERROR),  # A tool error may be about the tool's own sessions.
-        words=_SESSION,
-        if_failed=lambda facts, failed: (
-            not failed.is_refused and bool(facts.http.session_ids) and not _names_session(failed)
-        ),
-        is_together=True,
-        positive=ex.session("@ http", ex.call(), ex.error("Session not found", -32000)),
-        negative=(
-            ex.session("@ http", ex.call(), ex.error("no data", -32000)),
-            ex.session(
-                "@ http",
-                ex.request("tools/call", name="click", arguments={"sessionId": "b1"}),
-                ex.error("Browser session not found: b1", -32000),
-            ),
+FailureRow(
+    "session-refused-in-200",
+    "the server refuses the session with an error in place of HTTP 404",
+    Level.EXACT,
+    why="A client sends initialize again after a 404; after an error of JSON-RPC it cannot know "
+    "that it should.",
+    title="the server refuses the session that it had assigned, with HTTP 200 and an "
+    "error{quoted}: it lost its sessions, and the client cannot know that it must begin again",
+    next_step="let the server answer 404 for a session that it does not know, and keep its sessions "
+    "over restarts",
+    states=(State.ERROR, State.LATE_ERROR),  # A tool error may be about the tool's own sessions.
+    words=_SESSION,
+    if_failed=lambda facts, failed: (
+        not failed.is_refused and bool(facts.http.session_ids) and not _names_session(failed)
+    ),
+    is_together=True,
+    positive=ex.session("@ http", ex.call(), ex.error("Session not found", -32000)),
+    negative=(
+        ex.session("@ http", ex.call(), ex.error("no data", -32000)),
+        ex.session(
+            "@ http",
+            ex.request("tools/call", name="click", arguments={"sessionId": "b1"}),
+            ex.error("Browser session not found: b1", -32000),
         ),
     ),
-)
+).define(__name__)
 
 
 _UNAUTHORIZED = (
@@ -91,38 +85,32 @@ _OWN_KEY = re.compile(
 _REFUSED_KEY = ex.done(2, "401 Unauthorized: invalid access token", isError=True)
 
 
-define(
-    __name__,
-    FailureRow(
-        "token-refused-in-200",
-        "a refused token is hidden in a result",
-        Level.EXACT,
-        why="A client refreshes its token after a 401; an error in a result with HTTP 200 does not "
-        "have that effect.",
-        title="the token of the client is not accepted, and the server answers with a result and HTTP "
-        "200{quoted}",
-        next_step="let the server answer 401, so that the client refreshes its token; until then sign in "
-        "again",
-        states=ERRORS,
-        words=_UNAUTHORIZED,
-        if_failed=lambda facts, failed: (
-            not failed.is_refused and facts.http.has_token and not _OWN_KEY.search(failed.words[:400])
-        ),
-        is_together=True,
-        positive=ex.session(
-            "@ http", ex.call(), ex.answered(200, {"authorization": "Bearer x"}), _REFUSED_KEY
-        ),
-        negative=(
-            ex.session("@ http", ex.call(), _REFUSED_KEY),
-            ex.session(
-                "@ http",
-                ex.call(),
-                ex.answered(200, {"authorization": "Bearer x"}),
-                ex.done(2, "Error code: 401 - Incorrect API key provided: sk-x", isError=True),
-            ),
+FailureRow(
+    "token-refused-in-200",
+    "a refused token is hidden in a result",
+    Level.EXACT,
+    why="A client refreshes its token after a 401; an error in a result with HTTP 200 does not "
+    "have that effect.",
+    title="the token of the client is not accepted, and the server answers with a result and HTTP "
+    "200{quoted}",
+    next_step="let the server answer 401, so that the client refreshes its token; until then sign in again",
+    states=ERRORS,
+    words=_UNAUTHORIZED,
+    if_failed=lambda facts, failed: (
+        not failed.is_refused and facts.http.has_token and not _OWN_KEY.search(failed.words[:400])
+    ),
+    is_together=True,
+    positive=ex.session("@ http", ex.call(), ex.answered(200, {"authorization": "Bearer x"}), _REFUSED_KEY),
+    negative=(
+        ex.session("@ http", ex.call(), _REFUSED_KEY),
+        ex.session(
+            "@ http",
+            ex.call(),
+            ex.answered(200, {"authorization": "Bearer x"}),
+            ex.done(2, "Error code: 401 - Incorrect API key provided: sk-x", isError=True),
         ),
     ),
-)
+).define(__name__)
 
 
 _OWN_LOGIN = re.compile(
@@ -132,33 +120,30 @@ _OWN_LOGIN = re.compile(
 """A program on the server's machine that wants a sign-in there, and not the client's."""
 
 
-define(
-    __name__,
-    FailureRow(
-        "sign-in-hidden",
-        "a server that wants a sign-in answers with a result in place of 401",
-        Level.EXACT,
-        why="Clients begin a sign-in after HTTP 401. A server that lets everyone in and refuses only in "
-        "its tools never starts one.",
-        title="{about}: the server wants a sign-in, and the client sent no token; it was answered with HTTP 200, so "
-        "the client does not begin one{quoted}",
-        next_step="let the server answer a request without a token with 401 and WWW-Authenticate; until then set "
-        "the Authorization header in the host's configuration",
-        states=ERRORS,
-        words=r"authentication credential|\bnot (?:authenticated|signed in|logged in)|\bunauthenticated\b"
-        r"|(?:sign|log)[- ]?in (?:is )?required|requires? (?:oauth|(?:a )?(?:sign|log)[- ]?in)"
-        r"|(?:missing|no|without) (?:an? )?(?:bearer|authorization)",
-        if_failed=lambda facts, failed: (
-            not facts.is_stdio
-            and not failed.is_refused
-            and not facts.http.has_token
-            and not _OWN_LOGIN.search(failed.words[:400])
-        ),
-        is_together=True,
-        positive=ex.session("@ http", ex.call(), ex.done(2, "Not authenticated", isError=True)),
-        negative=(
-            ex.session(ex.call(), ex.done(2, "Not authenticated", isError=True)),
-            ex.session("@ http", ex.call(), ex.done(2, "Not logged in. Run gh auth login", isError=True)),
-        ),
+FailureRow(
+    "sign-in-hidden",
+    "a server that wants a sign-in answers with a result in place of 401",
+    Level.EXACT,
+    why="Clients begin a sign-in after HTTP 401. A server that lets everyone in and refuses only in "
+    "its tools never starts one.",
+    title="{about}: the server wants a sign-in, and the client sent no token; it was answered with HTTP 200, so "
+    "the client does not begin one{quoted}",
+    next_step="let the server answer a request without a token with 401 and WWW-Authenticate; until then set "
+    "the Authorization header in the host's configuration",
+    states=ERRORS,
+    words=r"authentication credential|\bnot (?:authenticated|signed in|logged in)|\bunauthenticated\b"
+    r"|(?:sign|log)[- ]?in (?:is )?required|requires? (?:oauth|(?:a )?(?:sign|log)[- ]?in)"
+    r"|(?:missing|no|without) (?:an? )?(?:bearer|authorization)",
+    if_failed=lambda facts, failed: (
+        not facts.is_stdio
+        and not failed.is_refused
+        and not facts.http.has_token
+        and not _OWN_LOGIN.search(failed.words[:400])
     ),
-)
+    is_together=True,
+    positive=ex.session("@ http", ex.call(), ex.done(2, "Not authenticated", isError=True)),
+    negative=(
+        ex.session(ex.call(), ex.done(2, "Not authenticated", isError=True)),
+        ex.session("@ http", ex.call(), ex.done(2, "Not logged in. Run gh auth login", isError=True)),
+    ),
+).define(__name__)

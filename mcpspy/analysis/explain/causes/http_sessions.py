@@ -6,14 +6,8 @@ import re
 from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
-from mcpspy.analysis.explain.causes.definition import FailureRow, define
-from mcpspy.analysis.explain.causes.exchanges import (
-    about,
-    exchanges,
-    said,
-    side_of,
-    who_refused,
-)
+from mcpspy.analysis.explain.causes.definition import FailureRow
+from mcpspy.analysis.explain.causes.exchanges import about, exchanges, said, side_of, who_refused
 from mcpspy.analysis.explain.causes.http_sse import endpoints, lost_query
 from mcpspy.analysis.explain.causes.session_words import (
     SESSION_ID,
@@ -38,34 +32,31 @@ def _has_none(facts: Facts, exchange: RefusedExchange) -> bool:
     return is_unassigned and exchange.method == "POST" and exchange.session_id is None
 
 
-define(
-    __name__,
-    FailureRow(
-        "session-not-assigned",
-        "the server wants a session id, and none came with the result of initialize",
-        Level.EXACT,
-        why="A gateway or proxy between mcpspy and the server drops Mcp-Session-Id from the "
-        "response, or the server forgets it.",
-        title="the response to initialize had no Mcp-Session-Id, and {about} without one is refused "
-        "with HTTP {status}: {words}",
-        next_step="let the gateway or proxy behind mcpspy pass on the header Mcp-Session-Id of responses; "
-        "ask the server directly to compare",
-        side="proxy",
-        statuses=(400, 404),
-        words="session",
-        if_refused=_has_none,
-        is_together=True,
-        positive=ex.session(
-            "@ http bare",
-            ex.initialize(),
-            ex.answered(200, {}, {SESSION_ID: None}),
-            ex.welcome(),
-            ex.request("tools/list"),
-            ex.answered(400, {SESSION_ID: None}),
-            ex.error("Bad Request: Missing session ID", -32600, None),
-        ),
+FailureRow(
+    "session-not-assigned",
+    "the server wants a session id, and none came with the result of initialize",
+    Level.EXACT,
+    why="A gateway or proxy between mcpspy and the server drops Mcp-Session-Id from the "
+    "response, or the server forgets it.",
+    title="the response to initialize had no Mcp-Session-Id, and {about} without one is refused "
+    "with HTTP {status}: {words}",
+    next_step="let the gateway or proxy behind mcpspy pass on the header Mcp-Session-Id of responses; "
+    "ask the server directly to compare",
+    side="proxy",
+    statuses=(400, 404),
+    words="session",
+    if_refused=_has_none,
+    is_together=True,
+    positive=ex.session(
+        "@ http bare",
+        ex.initialize(),
+        ex.answered(200, {}, {SESSION_ID: None}),
+        ex.welcome(),
+        ex.request("tools/list"),
+        ex.answered(400, {SESSION_ID: None}),
+        ex.error("Bad Request: Missing session ID", -32600, None),
     ),
-)
+).define(__name__)
 
 _SESSION = re.compile(r"(?i)session|initiali[sz]")
 _AGAIN = re.compile(r"(?i)already initiali[sz]ed")
@@ -157,7 +148,7 @@ def session_header_missing(facts: Facts) -> Iterator[Claim]:
             )
             same += [each for _, each in lost]
         symptoms, side = [*same, *facts.violations("HTTP202")], SERVER if is_hidden else CLIENT
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=side)
+        yield Claim(title, next_step, symptoms, side=side)
         return
     # Without the id, each request begins another session in some servers, in which nothing is initialized.
     lacking = facts.violations("HTTP202")
@@ -185,8 +176,7 @@ def session_header_missing(facts: Facts) -> Iterator[Claim]:
     origin = "" if begin is None else begin.request.get("origin")
     if origin and SESSION_ID not in exposed:
         title, next_step, side = f"{title}: {_unreadable_by(origin)}", expose, SERVER
-    symptoms = [*errors, *lacking, *facts.of(ClientLeft)]
-    yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=side)
+    yield Claim(title, next_step, [*errors, *lacking, *facts.of(ClientLeft)], side=side)
 
 
 @cause(
@@ -252,7 +242,7 @@ def replicas(facts: Facts) -> Iterator[Claim]:
                 + next_step
             )
             side = side_of(exchange) if who_refused(exchange) != "the server" else ""
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=side, level=level)
+        yield Claim(title, next_step, symptoms, side=side, level=level)
         break
     yield from _unknown_to_its_stream(facts)
 
@@ -304,7 +294,7 @@ def initialized_overtaken(facts: Facts) -> Iterator[Claim]:
     )
     # Two answers, of which one is to the notification.
     symptoms += [*facts.violations("ENV205", side=SERVER), *facts.of(ClientLeft)]
-    yield Claim(title=title, next_step=next_step, symptoms=symptoms, side="")
+    yield Claim(title, next_step, symptoms, side="")
 
 
 def _unknown_to_its_stream(facts: Facts) -> Iterator[Claim]:
@@ -327,28 +317,25 @@ def _unknown_to_its_stream(facts: Facts) -> Iterator[Claim]:
         )
         symptoms = [each for other, each in exchanges(facts) if other.status == exchange.status]
         # A balancer that distributes, or workers of one server: the recording does not tell.
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side="")
+        yield Claim(title, next_step, symptoms, side="")
         break
 
 
-define(
-    __name__,
-    FailureRow(
-        "delete-refused",
-        "the end of a session was refused",
-        Level.EXACT,
-        why="A client may end its session with DELETE. A server that does not allow it answers 405; "
-        "nothing depends on it.",
-        title="DELETE at the end of the session was answered HTTP {status}; nothing depends on it",
-        next_step="let the server answer 204, or 405 if clients may not end sessions",
-        side="",
-        statuses=range(400, 1000),
-        if_refused=lambda _, exchange: exchange.method == "DELETE",
-        is_observation=True,
-        positive=ex.session("@ http", ex.call(), ex.done(), ex.http("DELETE", 404, head={SESSION_ID: "s-1"})),
-        negative=ex.session("@ http", ex.call(), ex.done(), ex.http("DELETE", 405, head={SESSION_ID: "s-1"})),
-    ),
-)
+FailureRow(
+    "delete-refused",
+    "the end of a session was refused",
+    Level.EXACT,
+    why="A client may end its session with DELETE. A server that does not allow it answers 405; "
+    "nothing depends on it.",
+    title="DELETE at the end of the session was answered HTTP {status}; nothing depends on it",
+    next_step="let the server answer 204, or 405 if clients may not end sessions",
+    side="",
+    statuses=range(400, 1000),
+    if_refused=lambda _, exchange: exchange.method == "DELETE",
+    is_observation=True,
+    positive=ex.session("@ http", ex.call(), ex.done(), ex.http("DELETE", 404, head={SESSION_ID: "s-1"})),
+    negative=ex.session("@ http", ex.call(), ex.done(), ex.http("DELETE", 405, head={SESSION_ID: "s-1"})),
+).define(__name__)
 
 
 @cause(
@@ -381,7 +368,7 @@ def initialize_with_session(facts: Facts) -> Iterator[Claim]:
         title = f"the client sent initialize again in a session that was initialized: {quote(again[0][1])}"
         next_step = "the client must send initialize once, and then notifications/initialized"
         symptoms = [*(each for each, _ in again), *facts.violations("LIFE105", "LIFE114")]
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=CLIENT)
+        yield Claim(title, next_step, symptoms, side=CLIENT)
         return
     refused = [
         (exchange, words)
@@ -399,4 +386,4 @@ def initialize_with_session(facts: Facts) -> Iterator[Claim]:
             "the client must send initialize without Mcp-Session-Id; the server could ignore the header there"
         )
         symptoms = [each for other, each in same if other.session_id is not None]
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=CLIENT)
+        yield Claim(title, next_step, symptoms, side=CLIENT)

@@ -7,7 +7,15 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from mcpspy.analysis.explain.causes import examples as ex
-from mcpspy.analysis.explain.causes.exchanges import alike, exchanges, is_stream, said, side_of, who_refused
+from mcpspy.analysis.explain.causes.exchanges import (
+    alike,
+    exchanges,
+    is_round,
+    is_stream,
+    said,
+    side_of,
+    who_refused,
+)
 from mcpspy.analysis.explain.causes.requests import SILENT
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import clause, evidence, quote
@@ -73,10 +81,10 @@ def sse_stream_ended(facts: Facts) -> Iterator[Claim]:
             side = CLIENT
         else:
             title += f", before the response to {failed.about} came"
-            if side == SERVER and lasted >= 20.0 and abs(lasted - 10 * round(lasted / 10)) < 1.0:
-                side = ""  # Limits of proxies and platforms are round numbers, and so are those of servers.
+            if side == SERVER and lasted >= 20.0 and is_round(lasted):
+                side = ""  # Limits of servers are round numbers, too.
         symptoms = [each for each in facts.failed() if each.at >= failed.at and each.side == CLIENT]
-        yield Claim(title=title, next_step=next_step, symptoms=[*symptoms], side=side)
+        yield Claim(title, next_step, [*symptoms], side=side)
         break
 
 
@@ -118,14 +126,10 @@ def sse_endpoint_missing(facts: Facts) -> Iterator[Claim]:
                 "; ask the server without the proxy in front of it, which may hold the stream back (nginx: "
                 "proxy_buffering off)"
             )
-        yield Claim(title=title, next_step=next_step, symptoms=[], side=side)
+        yield Claim(title, next_step, [], side=side)
 
 
-@cause(
-    "stream-not-begun",
-    "the client sends requests in a new SSE stream without initialize",
-    Level.EXACT,
-)
+@cause("stream-not-begun", "the client sends requests in a new SSE stream without initialize", Level.EXACT)
 def stream_not_begun(facts: Facts) -> Iterator[Claim]:
     """In HTTP+SSE, each stream is a session. A client that opens another one after a server was restarted has to begin
     with initialize again.
@@ -157,7 +161,7 @@ def stream_not_begun(facts: Facts) -> Iterator[Claim]:
         for get in facts.http.gets
         if get.took is not None and not get.is_refused and get.asked_at + get.took <= first.at
     ]
-    yield Claim(title=title, next_step=next_step, symptoms=[*failed], evidence=ends[:1], side=CLIENT)
+    yield Claim(title, next_step, [*failed], evidence=ends[:1], side=CLIENT)
 
 
 @cause(
@@ -191,9 +195,7 @@ def sse_transport(facts: Facts) -> Iterator[Claim]:
             )
             title += "; later it began with POST" if has_gone_on else ""
             symptoms = [refusal, *facts.violations("ENV204", "ENV208", side=SERVER)]
-            claim = Claim(title=title, next_step=next_step, symptoms=symptoms)
-            claim.is_observation = has_gone_on
-            yield claim
+            yield Claim(title, next_step, symptoms, is_observation=has_gone_on)
             break
 
 
@@ -222,7 +224,7 @@ def sse_endpoint_lost(facts: Facts) -> Iterator[Claim]:
                 "let the server name its endpoint by path, or with the host that clients use (base URL, "
                 "X-Forwarded-Host)"
             )
-            yield Claim(title=title, next_step=next_step, symptoms=[], evidence=lines, side=SERVER)
+            yield Claim(title, next_step, [], evidence=lines, side=SERVER)
         for exchange, symptom in exchanges(facts, 404, 405, 400, 307, 308):
             words = said(exchange, symptom)
             if (exchange.status == 400 and words) or re.search(r"(?i)\bsession", words):
@@ -238,5 +240,5 @@ def sse_endpoint_lost(facts: Facts) -> Iterator[Claim]:
                     "endpoint has the prefix; or let the proxy serve this path too"
                 )
                 symptoms, side = alike(facts, exchange), side_of(exchange)
-                yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=side)
+                yield Claim(title, next_step, symptoms, evidence=lines, side=side)
                 break

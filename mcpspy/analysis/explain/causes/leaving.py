@@ -119,7 +119,7 @@ def client_left(facts: Facts) -> Iterator[Claim]:
                 next_step = _NOT_TO_NOTIFICATIONS
             symptoms = [left, *facts.violations(*{each.code for each in suspects}, side=SERVER)]
             lines = [of_finding(each) for each in suspects[:3]]
-            yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=SERVER)
+            yield Claim(title, next_step, symptoms, evidence=lines, side=SERVER)
         elif is_silent and facts.server.methods and _came_before(facts, left):
             # The client may leave before the response has come: that is not a second failure.
             open_then = [
@@ -135,8 +135,7 @@ def client_left(facts: Facts) -> Iterator[Claim]:
                 "let the first message of the server be the response to initialize, and log to stderr until then: "
                 "some clients take the first message for the response"
             )
-            symptoms = [left, *open_then]
-            yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=SERVER)
+            yield Claim(title, next_step, [left, *open_then], side=SERVER)
         elif is_silent and facts.answered[CLIENT, "initialize"]:
             last = facts.server.last
             is_crlf = facts.server.carriage_returns or (
@@ -152,9 +151,7 @@ def client_left(facts: Facts) -> Iterator[Claim]:
                     "look into the client's log at this time, and let its reader of events accept this form; until then let "
                     'the server write "data: " with a space, and lines that end with LF'
                 )
-                yield Claim(
-                    title=title, next_step=next_step, symptoms=[left], side=CLIENT, level=Level.SPECIFIC
-                )
+                yield Claim(title, next_step, [left], side=CLIENT, level=Level.SPECIFIC)
                 continue
             title = (
                 f"the client did not continue after {left.message}: no notifications/initialized, no "
@@ -165,7 +162,7 @@ def client_left(facts: Facts) -> Iterator[Claim]:
                 "compare the revision, capabilities and line ends of the response with what the client "
                 "expects"
             )
-            yield Claim(title=title, next_step=next_step, symptoms=[left], level=Level.GENERAL)
+            yield Claim(title, next_step, [left], level=Level.GENERAL)
 
 
 _NOT_TO_NOTIFICATIONS = (
@@ -219,7 +216,7 @@ def client_idle(facts: Facts) -> Iterator[Claim]:
         )
     elif declared.get("tools") == {}:
         next_step += '; and some clients take "tools": {} for a server without tools: {"listChanged": false} means the same, and they understand it'
-    yield Claim(title=title, next_step=next_step, symptoms=[], side="", is_observation=True)
+    yield Claim(title, next_step, [], side="", is_observation=True)
 
 
 def _what(declared: dict[str, object]) -> str:
@@ -264,7 +261,7 @@ def client_sent_nothing(facts: Facts) -> Iterator[Claim]:
         "mcpspy call, or in another host, the server can be tried without it"
     )
     lines = [evidence(client.closed_place, "the client closed stdin")]
-    yield Claim(title=title, next_step=next_step, symptoms=[], evidence=lines, side=CLIENT)
+    yield Claim(title, next_step, [], evidence=lines, side=CLIENT)
 
 
 LINE_LIMIT = 65_536
@@ -287,7 +284,7 @@ def _ended_at_line(facts: Facts) -> Iterator[Claim]:
                 "a resource): this client reads no line as long as that"
             )
             symptoms, lines = facts.of(ServerEnd), [evidence(place, f"a line of {size}")]
-            yield Claim(title=title, next_step=next_step, symptoms=[*symptoms], evidence=lines, side=SERVER)
+            yield Claim(title, next_step, [*symptoms], evidence=lines, side=SERVER)
             return
     for sent, place in facts.notes.get("signal", [])[:1]:
         after = sent.at - (server.last_at or sent.at)
@@ -300,9 +297,7 @@ def _ended_at_line(facts: Facts) -> Iterator[Claim]:
             next_step = "if the host failed there: its reader may have a limit for a line; raise it"
             lines = [evidence(server.last_place, f"{server.last_message}: {size}")]
             lines += [evidence(place, f"signal {sent.fields.get('signal')}")]
-            claim = Claim(title=title, next_step=next_step, symptoms=[], evidence=lines, side=CLIENT)
-            claim.is_observation = True
-            yield claim
+            yield Claim(title, next_step, [], evidence=lines, side=CLIENT, is_observation=True)
 
 
 _UNDELIVERED = ex.note("closed", by="client", pipe="stdout", undelivered=65_536)
@@ -361,7 +356,7 @@ def line_not_read(facts: Facts) -> Iterator[Claim]:
     )
     symptoms = [*waiting, *facts.violations("ENV101", "ENV113", "ENV119", "LIFE202", side=SERVER)]
     lines = [evidence(line.place, f"a line of {line.size:,} bytes, of which the client did not read the end")]
-    yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=CLIENT)
+    yield Claim(title, next_step, symptoms, evidence=lines, side=CLIENT)
 
 
 SLOW_SECONDS = 4.0
@@ -388,13 +383,12 @@ def server_did_not_end(facts: Facts) -> Iterator[Claim]:
         for sent, place in signals[:1]:
             name, after = sent.fields.get("signal"), duration(sent.at - left_at)
             title = f"the server still ran {after} after the client had closed its stdin; then came {name}"
-            lines = [evidence(place, f"signal: {name}")]
-            yield Claim(title=title, next_step=_END_AT_EOF, symptoms=[], evidence=lines, side=SERVER)
+            yield Claim(title, _END_AT_EOF, [], evidence=[evidence(place, f"signal: {name}")], side=SERVER)
     for violation in violations:
         # Hosts close stdin, wait about 2 s and send SIGTERM: a server that then ends at once has only been slow.
         waited = 0.0 if exit_ is None or left_at is None else exit_.at - left_at
         was_killed = exit_ is not None and exit_.fields.get("signal") == "SIGKILL"
         title = violation.findings[0].message
-        claim = Claim(title=title, next_step=_END_AT_EOF, symptoms=[violation], side=SERVER)
+        claim = Claim(title, _END_AT_EOF, [violation], side=SERVER)
         claim.is_observation = (waited < SLOW_SECONDS and not was_killed) or bool(facts.failed())
         yield claim

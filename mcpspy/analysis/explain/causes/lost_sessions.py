@@ -6,14 +6,8 @@ import re
 from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
-from mcpspy.analysis.explain.causes.definition import FailureRow, define
-from mcpspy.analysis.explain.causes.exchanges import (
-    about,
-    exchanges,
-    is_overcome,
-    said,
-    says_nothing,
-)
+from mcpspy.analysis.explain.causes.definition import FailureRow
+from mcpspy.analysis.explain.causes.exchanges import about, exchanges, is_overcome, said, says_nothing
 from mcpspy.analysis.explain.causes.requests import LONG_WAIT, without_response
 from mcpspy.analysis.explain.causes.session_words import (
     OTHER_THING,
@@ -47,39 +41,34 @@ def _is_one_too_many(facts: Facts, exchange: RefusedExchange) -> bool:
 _NO_ROOM = ex.session(ex.request("initialize", 14), ex.answered(503, "Too many sessions"))
 
 
-define(
-    __name__,
-    FailureRow(
-        "sessions-not-ended",
-        "the client begins sessions and never ends them, until the server has no room",
-        Level.EXACT,
-        why="A client that begins a session for each call has to end it with DELETE; a server has to "
-        "end those that are idle.",
-        title="the server refused initialize with HTTP {status} after {sessions} sessions, none of "
-        "which the client had ended: {words}",
-        next_step="let the client use one session for its calls, or end each with DELETE; let the server "
-        "end sessions that are idle",
-        side=CLIENT,
-        statuses=(429, 500, 503),
-        # A limit of requests is another one.
-        words=r"session|connection|^(?!.*(?:\brate\b|\brequests\b|\bper (?:second|minute|hour|day)\b)).*(?:too many|limit|max)",
-        if_refused=_is_one_too_many,
-        is_together=True,
-        positive=ex.session(
+FailureRow(
+    "sessions-not-ended",
+    "the client begins sessions and never ends them, until the server has no room",
+    Level.EXACT,
+    why="A client that begins a session for each call has to end it with DELETE; a server has to "
+    "end those that are idle.",
+    title="the server refused initialize with HTTP {status} after {sessions} sessions, none of "
+    "which the client had ended: {words}",
+    next_step="let the client use one session for its calls, or end each with DELETE; let the server "
+    "end sessions that are idle",
+    side=CLIENT,
+    statuses=(429, 500, 503),
+    # A limit of requests is another one.
+    words=r"session|connection|^(?!.*(?:\brate\b|\brequests\b|\bper (?:second|minute|hour|day)\b)).*(?:too many|limit|max)",
+    if_refused=_is_one_too_many,
+    is_together=True,
+    positive=ex.session(
+        "@ http", *(ex.session(ex.request("initialize", n), ex.welcome(n)) for n in (11, 12, 13)), _NO_ROOM
+    ),
+    negative=(
+        ex.session("@ http", _NO_ROOM),
+        ex.session(
             "@ http",
             *(ex.session(ex.request("initialize", n), ex.welcome(n)) for n in (11, 12, 13)),
-            _NO_ROOM,
-        ),
-        negative=(
-            ex.session("@ http", _NO_ROOM),
-            ex.session(
-                "@ http",
-                *(ex.session(ex.request("initialize", n), ex.welcome(n)) for n in (11, 12, 13)),
-                *(ex.request("initialize", 14), ex.answered(429, "Too many requests: limit 100 per minute")),
-            ),
+            *(ex.request("initialize", 14), ex.answered(429, "Too many requests: limit 100 per minute")),
         ),
     ),
-)
+).define(__name__)
 
 
 def _is_lost(facts: Facts, exchange: RefusedExchange, symptom: Symptom) -> bool:
@@ -160,7 +149,7 @@ def session_lost_as_token(facts: Facts) -> Iterator[Claim]:
         "let the server answer 404 for a session that it does not know: clients then send initialize again, and do not "
         "sign in again; keep sessions over restarts"
     )
-    yield Claim(title=title, next_step=next_step, symptoms=[each for _, each in found], side=SERVER)
+    yield Claim(title, next_step, [each for _, each in found], side=SERVER)
 
 
 @cause(
@@ -227,7 +216,7 @@ def session_lost(facts: Facts) -> Iterator[Claim]:
     next_step = "the client began a new session, as it should" if is_renewed else next_step
     symptoms = lost if is_renewed else [*lost, *facts.violations("HTTP205")]
     side = "" if is_renewed else CLIENT if status == 404 or is_ended else SERVER
-    claim = Claim(title=title, next_step=next_step, symptoms=symptoms, side=side, is_observation=is_renewed)
+    claim = Claim(title, next_step, symptoms, side=side, is_observation=is_renewed)
     if is_ended:
         claim.evidence, claim.level = [evidence(place, "DELETE of the session by the client")], Level.EXACT
     yield claim
@@ -270,7 +259,7 @@ def one_session_only(facts: Facts) -> Iterator[Claim]:
                 "Mcp-Session-Id), and end sessions that are over"
             )
             level = Level.EXACT if says_so else Level.SPECIFIC
-            yield Claim(title=title, next_step=next_step, symptoms=[failed], side=SERVER, level=level)
+            yield Claim(title, next_step, [failed], side=SERVER, level=level)
     yield from _taken_over(facts)
 
 
@@ -302,5 +291,4 @@ def _taken_over(facts: Facts) -> Iterator[Claim]:
         "the responses of all sessions to the newest one"
     )
     symptoms: list[Symptom] = [failed for failed, _ in silent]
-    lines = [evidence(place, "another session begins")]
-    yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=SERVER)
+    yield Claim(title, next_step, symptoms, evidence=[evidence(place, "another session begins")], side=SERVER)

@@ -56,7 +56,7 @@ def wrong_id(facts: Facts) -> Iterator[Claim]:
                 )
                 symptoms = [failed, *facts.violations("ENV204", "ENV205", "ENV207", "DATA102", side=side)]
                 lines = [evidence(finding.place, f"{finding.message} | {finding.excerpt}")]
-                yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=side)
+                yield Claim(title, next_step, symptoms, evidence=lines, side=side)
                 break
 
 
@@ -99,7 +99,7 @@ def error_without_id(facts: Facts) -> Iterator[Claim]:
             )
             next_step = f"let the {side} answer with an error of JSON-RPC that has the id of the request"
             symptoms += [*facts.violations("ENV104", "ENV106", side=side), *facts.of(ClientLeft)]
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=side)
+        yield Claim(title, next_step, symptoms, side=side)
 
 
 LARGEST_EXACT = (1 << 53) - 1
@@ -126,7 +126,7 @@ def id_too_large(facts: Facts) -> Iterator[Claim]:
             f"requests with small ids did"
         )
         next_step = f"the {side} must use small ids: JavaScript reads larger ones as another number"
-        yield Claim(title=title, next_step=next_step, symptoms=[*affected], side=side)
+        yield Claim(title, next_step, [*affected], side=side)
 
 
 def _is_too_large(id_: str | None) -> bool:
@@ -159,7 +159,7 @@ def answer_not_matched(facts: Facts) -> Iterator[Claim]:
         )
         symptoms = [asked, *held, *facts.violations("ENV204", side=CLIENT)]
         lines = [evidence(answers[0].place, f"the client's response: {answers[0].excerpt}")]
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=SERVER)
+        yield Claim(title, next_step, symptoms, evidence=lines, side=SERVER)
 
 
 @cause(
@@ -180,7 +180,7 @@ def duplicate_id(facts: Facts) -> Iterator[Claim]:
         title = f"the {violation.side} gave {shared}: their responses are mixed up"
         next_step = f"the {violation.side} must give each request its own id within the session"
         symptoms = [*failed, *facts.violations("ENV202", "ENV204", "ENV205")]
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=violation.side)
+        yield Claim(title, next_step, symptoms, side=violation.side)
 
 
 @cause(
@@ -234,7 +234,7 @@ def stray_response(facts: Facts) -> Iterator[Claim]:
                     title = f"the {side} does not take batches, and {failed[0].about} was sent in one: {quote(words)}"
                     next_step = "let the client send each message on its own: only 2025-03-26 has batches, and few servers know them"
             symptoms, level = [violation, *failed], Level.EXACT if failed else None
-            yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=side, level=level)
+            yield Claim(title, next_step, symptoms, side=side, level=level)
 
 
 def _waited(end: ServerEnd) -> bool:
@@ -329,7 +329,7 @@ def handshake_incomplete(facts: Facts) -> Iterator[Claim]:
             if end.named is not None and _waited(end):
                 title += f"; it then ended: {quote(end.named.text, 100)}"
                 symptoms += [end, *facts.violations("LIFE401", "LIFE403", "LIFE404")]
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=CLIENT)
+        yield Claim(title, next_step, symptoms, side=CLIENT)
         return
     # A session whose start the recording lacks has an id.
     is_begun = is_sent or facts.answered or facts.client.methods["initialize"]
@@ -338,5 +338,4 @@ def handshake_incomplete(facts: Facts) -> Iterator[Claim]:
     if refused and not is_begun:
         title = f"the client sent {refused[0].about} and never initialize: {quote(refused[0].words)}"
         next_step = "the client must send initialize first, and then notifications/initialized"
-        symptoms = [*refused, *left, *facts.violations("LIFE102", "LIFE103")]
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=CLIENT)
+        yield Claim(title, next_step, [*refused, *left, *facts.violations("LIFE102", "LIFE103")], side=CLIENT)

@@ -295,10 +295,7 @@ _KEY = re.compile(r"(?i)(?:^|[-_])(?:api[-_]?key|key|token|secret)$")
 
 def _key_of(facts: Facts, exchange: RefusedExchange) -> str:
     """Return the header, or the parameter of the URL, by which a request without Authorization has a key; else nothing."""
-    names = [
-        *exchange.request,
-        *(part.partition("=")[0] for part in facts.endpoint.query.split("&")),
-    ]
+    names = [*exchange.request, *(part.partition("=")[0] for part in facts.endpoint.query.split("&"))]
     return next((name for name in names if _KEY.search(name)), "")
 
 
@@ -381,7 +378,7 @@ def token_left_out(facts: Facts) -> Iterator[Claim]:
     words = said(first, symptom)
     title = f"{about(first)} was sent without the token with which requests before had succeeded: HTTP 401{clause(words)}"
     symptoms = [*(each for _, each in left_out), *facts.violations(*RULES.split())]
-    yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=CLIENT, is_observation=is_probe)
+    yield Claim(title, next_step, symptoms, side=CLIENT, is_observation=is_probe)
 
 
 @cause(

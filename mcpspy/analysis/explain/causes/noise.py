@@ -45,8 +45,8 @@ LISTENS = re.compile(
 )
 """A server that listens on a port, in the words of uvicorn, Express and others."""
 
-_RUNS_SCRIPT = re.compile(r"(?:^|[/\\])(?:npm|pnpm|yarn|bun|npx)(?:\.cmd|\.exe)?$")
-_BUILDS = re.compile(r"(?:^|[/\\])(?:mvnw?|gradlew?|dotnet|sbt|cargo)(?:\.cmd|\.bat|\.exe)?$")
+_RUNS_SCRIPTS = frozenset(("bun", "npm", "npx", "pnpm", "yarn"))
+_BUILDS = frozenset("cargo dotnet gradle gradlew mvn mvnw sbt".split())
 _OF_RUNNER = re.compile(
     r"^\s*(?:> |\$ |yarn run v|added \d+ packages|up to date|changed \d+ packages|Progress: resolved|Lockfile is up to date|Packages: \+)"
 )
@@ -61,14 +61,13 @@ _OF_BUILD = re.compile(
 
 def _step_of_runner(facts: Facts, lines: list[OddLine]) -> str:
     """Return the next step if the text is that of the tool by which the command starts the server; else nothing."""
-    command = facts.program
     texts = [text_of(each) for each in lines]
-    if _BUILDS.search(command) and all(_OF_BUILD.search(text) for text in texts):
+    if facts.program_name in _BUILDS and all(_OF_BUILD.search(text) for text in texts):
         return (
             "this is the output of the build tool: build first, and let the command start what it built (java -jar, dotnet NAME.dll, "
             "dotnet run with no build), or keep the tool quiet (mvn -q, gradle -q)"
         )
-    if _RUNS_SCRIPT.search(command) and all(_OF_RUNNER.search(text) for text in texts):
+    if facts.program_name in _RUNS_SCRIPTS and all(_OF_RUNNER.search(text) for text in texts):
         return (
             "this is the output of the package manager: start the program itself (node dist/index.js), or keep the manager quiet "
             "(npm run --silent, pnpm --silent); a package that is installed beforehand has nothing to report"
@@ -79,7 +78,7 @@ def _step_of_runner(facts: Facts, lines: list[OddLine]) -> str:
 def _of_runner(facts: Facts, lines: list[OddLine], claim: Claim) -> Claim:
     """Return a claim of text on stdout, with another side and next step if a tool of the command has written it."""
     if step := _step_of_runner(facts, lines):
-        is_package = "npx" in facts.program  # The user did not choose what it prints.
+        is_package = facts.program_name == "npx"  # The user did not choose what it prints.
         claim.next_step, claim.side = step, "" if is_package else "configuration"
     return claim
 
@@ -202,9 +201,7 @@ def event_no_message(facts: Facts) -> Iterator[Claim]:
             symptoms += [each for each in facts.failed(State.UNANSWERED, State.CANCELLED) if not each.effects]
         symptoms += facts.violations("ENV101", "ENV102", side=SERVER)
         shown = [evidence(each.place, f"data: {text_of(each)}") for each in lines[:3]]
-        yield Claim(
-            title=title, next_step=next_step, symptoms=symptoms, evidence=shown, side=side, level=level
-        )
+        yield Claim(title, next_step, symptoms, evidence=shown, side=side, level=level)
 
 
 _ON_STDERR = re.compile(r'^\s*\{.*"jsonrpc"\s*:.*"(?:result|error)"\s*:')
@@ -234,8 +231,7 @@ def response_on_stderr(facts: Facts) -> Iterator[Claim]:
             next_step = (
                 "let the server write all responses to stdout, errors too: clients take stderr for a log"
             )
-            lines = [found[0].evidence]
-            yield Claim(title=title, next_step=next_step, symptoms=[failed], evidence=lines, side=SERVER)
+            yield Claim(title, next_step, [failed], evidence=[found[0].evidence], side=SERVER)
 
 
 _LACKS_TOKEN = re.compile(
@@ -281,8 +277,7 @@ def _answer_of_another_protocol(facts: Facts) -> Iterator[Claim]:
             '"result":{…}}; this server speaks another protocol on stdio'
         )
         symptoms = [failed, *facts.of(ClientLeft), *facts.violations(*_FOREIGN.split(), side=SERVER)]
-        lines = [evidence(place, f"stdout: {text}")]
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=SERVER)
+        yield Claim(title, next_step, symptoms, evidence=[evidence(place, f"stdout: {text}")], side=SERVER)
         break
 
 
@@ -344,4 +339,4 @@ def error_without_envelope(facts: Facts) -> Iterator[Claim]:
                 "hosts lists the members that it does not know); the server should answer 401"
             )
         symptoms = [failed, *facts.of(ClientLeft), *facts.violations("ENV101", "ENV102", side=SERVER)]
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=side)
+        yield Claim(title, next_step, symptoms, side=side)

@@ -6,11 +6,7 @@ import re
 
 from mcpspy.analysis.explain.causes.definition import advised
 from mcpspy.analysis.explain.causes.exchanges import side_of, who_refused
-from mcpspy.analysis.explain.causes.sign_in import (
-    names_of,
-    steps_of,
-    words_of,
-)
+from mcpspy.analysis.explain.causes.sign_in import names_of, steps_of, words_of
 from mcpspy.analysis.explain.evidence import quote
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.http_facts import OauthStep

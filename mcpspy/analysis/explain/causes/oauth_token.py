@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.compared import by_values
-from mcpspy.analysis.explain.causes.definition import FailureRow, define
+from mcpspy.analysis.explain.causes.definition import FailureRow
 from mcpspy.analysis.explain.causes.oauth_errors import FORGOTTEN, by_error, is_registered
 from mcpspy.analysis.explain.causes.sign_in import (
     RULES,
@@ -221,44 +221,40 @@ def _is_unauthenticated(facts: Facts, step: OauthStep, words: str) -> bool:
 
 _ACCEPTED = ex.session("@ http", ex.call(), ex.answered(200, ex.WITH_TOKEN), ex.done())
 
-define(
-    __name__,
-    FailureRow(
-        "token-check-failed",
-        "the check of the token fails with an error of the server",
-        Level.SPECIFIC,
-        why="A server that answers an expired token with 500 in place of 401 gives the client no "
-        "reason to refresh it.",
-        title="requests with the same token had been accepted, and now each gets HTTP {status}: "
-        "{words}: the token has probably expired",
-        next_step='let the server answer 401 with error="invalid_token", so that the client refreshes the '
-        "token; until then sign in again",
-        statuses=(400, 403, 500),
-        # Not a token of a parser, a form or a page of results, and not what the token may do.
-        words=r"^(?!.*(?:unexpected token|[cx]srf|\b(?:page|next|cursor|continuation|invite|reset|max|device|push)[ _-]tokens?\b"
-        r"|token (?:limit|count|budget)|\bjson\b|permi(?:ssion|tted)|\bscope|not allowed|not authori[sz]ed|forbidden))"
-        r".*\b(?:server_error|invalid_token|token|jwt|unauthorized)\b",
-        if_refused=lambda facts, exchange: (
-            facts.http.token_accepted_at is not None
-            and exchange.has_token
-            and facts.http.accepted_at(exchange) <= exchange.last_at
+FailureRow(
+    "token-check-failed",
+    "the check of the token fails with an error of the server",
+    Level.SPECIFIC,
+    why="A server that answers an expired token with 500 in place of 401 gives the client no "
+    "reason to refresh it.",
+    title="requests with the same token had been accepted, and now each gets HTTP {status}: "
+    "{words}: the token has probably expired",
+    next_step='let the server answer 401 with error="invalid_token", so that the client refreshes the '
+    "token; until then sign in again",
+    statuses=(400, 403, 500),
+    # Not a token of a parser, a form or a page of results, and not what the token may do.
+    words=r"^(?!.*(?:unexpected token|[cx]srf|\b(?:page|next|cursor|continuation|invite|reset|max|device|push)[ _-]tokens?\b"
+    r"|token (?:limit|count|budget)|\bjson\b|permi(?:ssion|tted)|\bscope|not allowed|not authori[sz]ed|forbidden))"
+    r".*\b(?:server_error|invalid_token|token|jwt|unauthorized)\b",
+    if_refused=lambda facts, exchange: (
+        facts.http.token_accepted_at is not None
+        and exchange.has_token
+        and facts.http.accepted_at(exchange) <= exchange.last_at
+    ),
+    is_together=True,
+    negative=(
+        ex.session(_ACCEPTED, ex.call(3), ex.answered(500, ex.WITH_TOKEN, "Unexpected token < in JSON")),
+        ex.session(_ACCEPTED, ex.call(3), ex.answered(403, ex.WITH_TOKEN, "CSRF token missing")),
+        ex.session(
+            _ACCEPTED, ex.call(3), ex.answered(403, ex.WITH_TOKEN, "This token is not permitted to do it")
         ),
-        is_together=True,
-        negative=(
-            ex.session(_ACCEPTED, ex.call(3), ex.answered(500, ex.WITH_TOKEN, "Unexpected token < in JSON")),
-            ex.session(_ACCEPTED, ex.call(3), ex.answered(403, ex.WITH_TOKEN, "CSRF token missing")),
-            ex.session(
-                _ACCEPTED, ex.call(3), ex.answered(403, ex.WITH_TOKEN, "This token is not permitted to do it")
-            ),
-            ex.session(
-                _ACCEPTED,
-                *(ex.call(3), ex.answered(400, ex.WITH_TOKEN, "Invalid token")),
-                *(ex.call(4), ex.answered(200, ex.WITH_TOKEN), ex.done(4)),
-            ),
-        ),
-        positive=ex.session(
+        ex.session(
             _ACCEPTED,
-            *(ex.call(3), ex.answered(500, ex.WITH_TOKEN), '<< {"error":"server_error"}'),
+            *(ex.call(3), ex.answered(400, ex.WITH_TOKEN, "Invalid token")),
+            *(ex.call(4), ex.answered(200, ex.WITH_TOKEN), ex.done(4)),
         ),
     ),
-)
+    positive=ex.session(
+        _ACCEPTED, *(ex.call(3), ex.answered(500, ex.WITH_TOKEN), '<< {"error":"server_error"}')
+    ),
+).define(__name__)

@@ -7,14 +7,8 @@ from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.connection import REFUSED_BY_MCPSPY
-from mcpspy.analysis.explain.causes.definition import FailureRow, define
-from mcpspy.analysis.explain.causes.exchanges import (
-    about,
-    alike,
-    exchanges,
-    said,
-    who_refused,
-)
+from mcpspy.analysis.explain.causes.definition import FailureRow
+from mcpspy.analysis.explain.causes.exchanges import about, alike, exchanges, said, who_refused
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import evidence, quote
 from mcpspy.analysis.explain.facts import Facts
@@ -72,7 +66,7 @@ def host_refused(facts: Facts) -> Iterator[Claim]:
                     f"start mcpspy http with --allow-host {quote(name)}, if clients shall reach it under "
                     f"this name"
                 )
-                yield Claim(title=title, next_step=next_step, symptoms=[symptom], side="configuration")
+                yield Claim(title, next_step, [symptom], side="configuration")
                 return
     for exchange, symptom in exchanges(facts, 400, 403, 421):
         words = said(exchange, symptom)
@@ -100,64 +94,58 @@ def host_refused(facts: Facts) -> Iterator[Claim]:
             f"{quote(words)}"
         )
         next_step = f"add the name to the server's allowed {name.lower()}s{proxy}"
-        yield Claim(title=title, next_step=next_step, symptoms=alike(facts, exchange), side=SERVER)
+        yield Claim(title, next_step, alike(facts, exchange), side=SERVER)
         break
 
 
-define(
-    __name__,
-    FailureRow(
-        "valid-message-unreadable",
-        "the server calls a valid message unreadable",
-        Level.EXACT,
-        why="Something before the MCP handler (a body parser, an adapter of a platform) has read the "
-        "body of the request, so nothing is"
-        " left for the transport: mcpspy could read the same message.",
-        title="the server cannot read {about}, although it is valid JSON: HTTP {status}, {words}",
-        next_step="something before the MCP handler has read the body: pass the parsed body on to the "
-        "transport (handleRequest(req, res, req.body)), or do not parse it there",
-        statuses=(400, 500),
-        # A message of another form than that of JSON-RPC was read.
-        words=r"^(?!.*\b(?:json-?rpc|message|schema)\b).*parse error|stream is not readable|body (?:already|has been)|unexpected end of (?:json"
-        r"|input)|invalid json(?!-?rpc)",
-        if_refused=lambda facts, exchange: (
-            # Where requests were read, the message is not what cannot be read.
-            bool(exchange.asked) and not facts.answered and not facts.violations("ENV107", side=CLIENT)
-        ),
-        is_together=True,
-        negative=(
-            ex.session(
-                "@ http bare",
-                *(ex.initialize(), ex.answered(400)),
-                ex.error("Parse error: Invalid JSON-RPC message", -32700, None),
-            ),
-            ex.session("@ http", ex.listed("a"), ex.call(3), ex.answered(400, "Invalid JSON: no object")),
-        ),
-        positive=ex.session(
-            "@ http bare", ex.initialize(), ex.answered(400), ex.error("Parse error", -32700, None)
-        ),
+FailureRow(
+    "valid-message-unreadable",
+    "the server calls a valid message unreadable",
+    Level.EXACT,
+    why="Something before the MCP handler (a body parser, an adapter of a platform) has read the "
+    "body of the request, so nothing is"
+    " left for the transport: mcpspy could read the same message.",
+    title="the server cannot read {about}, although it is valid JSON: HTTP {status}, {words}",
+    next_step="something before the MCP handler has read the body: pass the parsed body on to the "
+    "transport (handleRequest(req, res, req.body)), or do not parse it there",
+    statuses=(400, 500),
+    # A message of another form than that of JSON-RPC was read.
+    words=r"^(?!.*\b(?:json-?rpc|message|schema)\b).*parse error|stream is not readable|body (?:already|has been)|unexpected end of (?:json"
+    r"|input)|invalid json(?!-?rpc)",
+    if_refused=lambda facts, exchange: (
+        # Where requests were read, the message is not what cannot be read.
+        bool(exchange.asked) and not facts.answered and not facts.violations("ENV107", side=CLIENT)
     ),
-)
+    is_together=True,
+    negative=(
+        ex.session(
+            "@ http bare",
+            *(ex.initialize(), ex.answered(400)),
+            ex.error("Parse error: Invalid JSON-RPC message", -32700, None),
+        ),
+        ex.session("@ http", ex.listed("a"), ex.call(3), ex.answered(400, "Invalid JSON: no object")),
+    ),
+    positive=ex.session(
+        "@ http bare", ex.initialize(), ex.answered(400), ex.error("Parse error", -32700, None)
+    ),
+).define(__name__)
 
 
-define(
-    __name__,
-    FailureRow(
-        "response-refused",
-        "the server refused the client's response to its own request",
-        Level.SPECIFIC,
-        why="A client posts its response to a request of the server (ping, roots, sampling, elicitation). The server "
-        "answers 202; a gateway that expects a method in each message refuses it.",
-        title="the server asked the client, and then refused {about} with HTTP {status}{quoted}",
-        next_step="let the server, or the gateway in front of it, accept a response (a message with result or error and "
-        "no method) with 202, and pass it on to what asked",
-        statuses=(400, 405, 406, 409, 415, 422, *range(500, 600)),
-        if_refused=lambda facts, exchange: exchange.is_response,
-        is_together=True,
-        positive=ex.session("@ http", ex.ping_answered(400, "Invalid MCP request")),
-        negative=ex.session("@ http", ex.ping_answered(202)),
-    ),
-)
+FailureRow(
+    "response-refused",
+    "the server refused the client's response to its own request",
+    Level.SPECIFIC,
+    why="A client posts its response to a request of the server (ping, roots, sampling, elicitation). The server "
+    "answers 202; a gateway that expects a method in each message refuses it.",
+    title="the server asked the client, and then refused {about} with HTTP {status}{quoted}",
+    next_step="let the server, or the gateway in front of it, accept a response (a message with result or error and "
+    "no method) with 202, and pass it on to what asked",
+    statuses=(400, 405, 406, 409, 415, 422, *range(500, 600)),
+    if_refused=lambda facts, exchange: exchange.is_response,
+    is_together=True,
+    positive=ex.session("@ http", ex.ping_answered(400, "Invalid MCP request")),
+    negative=ex.session("@ http", ex.ping_answered(202)),
+).define(__name__)
 
 
 _PAGE = {"origin": "http://localhost:6274", "access-control-request-headers": "mcp-protocol-version"}
@@ -230,7 +218,7 @@ def preflight_refused(facts: Facts) -> Iterator[Claim]:
         )
         symptoms = [*symptoms] or [preflight]
         lines = [evidence(preflight.place, f"{preflight.line}, asked for {asked}")]
-        claim = Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=SERVER)
+        claim = Claim(title, next_step, symptoms, evidence=lines, side=SERVER)
         if (
             facts.http.oauth and facts.http.oauth[-1].at < preflight.at
         ):  # The last step of a sign-in in the browser.
@@ -316,5 +304,5 @@ def version_header(facts: Facts) -> Iterator[Claim]:
             side = CLIENT
         same = exchanges(facts, exchange.status or 0)
         symptoms = [each for other, each in same if other.request.get("mcp-protocol-version") == version]
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=side)
+        yield Claim(title, next_step, symptoms, side=side)
         break

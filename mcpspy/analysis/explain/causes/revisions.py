@@ -128,7 +128,7 @@ def method_not_found(facts: Facts) -> Iterator[Claim]:
             who = side if is_early or is_no_method or is_right else receiver
             if is_ping and left and failed.code != -32601:
                 who = ""  # The one has no ping, and the other takes its answer for none.
-            claim = Claim(title=title, next_step=next_step, symptoms=symptoms, side=who)
+            claim = Claim(title, next_step, symptoms, side=who)
             claim.is_observation = is_early and failed.method in _OPTIONAL and not left
             is_exact = is_ping or is_no_method or (is_declared and failed.method != "tools/call")
             claim.level = Level.EXACT if is_exact else None
@@ -157,7 +157,7 @@ def notification_with_id(facts: Facts) -> Iterator[Claim]:
         title += clause(failed.words)
         next_step = f"let the {failed.side} send {failed.method} without an id, and not wait for a response"
         symptoms = [failed, *facts.violations("LIFE106", "LIFE108", "LIFE109", side=failed.side)]
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=failed.side)
+        yield Claim(title, next_step, symptoms, side=failed.side)
 
 
 _NO_PARAMS = re.compile(r"(?i)invalid (?:request )?param(?:eter)?s\.?")
@@ -216,7 +216,7 @@ def initialize_not_tried(facts: Facts) -> Iterator[Claim]:
         next_step = "update the client: it must send initialize after this refusal"
         gets = [each for each in facts.of(RefusedExchange) if each.method == "GET"]
         symptoms = [failed, *facts.of(ClientLeft), *gets, *facts.violations("MOD106", "MOD108")]
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=CLIENT)
+        yield Claim(title, next_step, symptoms, side=CLIENT)
 
 
 def _none_in_common(facts: Facts) -> Iterator[Claim]:
@@ -229,7 +229,7 @@ def _none_in_common(facts: Facts) -> Iterator[Claim]:
             f"{quote(', '.join(supported), 100)}"
         )
         next_step = "update the older side: they have no revision in common"
-        yield Claim(title=title, next_step=next_step, symptoms=[*facts.of(ClientLeft)])
+        yield Claim(title, next_step, [*facts.of(ClientLeft)])
 
 
 def _discovered(revision: str) -> str:
@@ -279,8 +279,7 @@ def version_mismatch(facts: Facts) -> Iterator[Claim]:
                 "the client must send initialize to an older server: update it, or set it to the older "
                 "revisions"
             )
-            symptoms = [failed, *facts.violations("MOD106", "MOD108")]
-            yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=CLIENT)
+            yield Claim(title, next_step, [failed, *facts.violations("MOD106", "MOD108")], side=CLIENT)
             continue
         asked = facts.listed.asked_revision if failed.method == "initialize" else None
         if failed.method == "initialize" and asked is None and _ABSENT.search(failed.words):
@@ -289,7 +288,7 @@ def version_mismatch(facts: Facts) -> Iterator[Claim]:
                 "let the client send the revision that it wants as protocolVersion, such as 2025-11-25"
             )
             symptoms = [failed, *facts.of(ClientLeft), *facts.violations("LIFE104", "MOD106")]
-            yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=CLIENT)
+            yield Claim(title, next_step, symptoms, side=CLIENT)
             continue
         left = facts.of(ClientLeft) if failed.is_handshake else []
         title = (
@@ -305,7 +304,7 @@ def version_mismatch(facts: Facts) -> Iterator[Claim]:
         goes_on = failed.is_handshake and any(
             facts.answered[CLIENT, method] for method in ("tools/list", "tools/call", "resources/list")
         )
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=SERVER, is_observation=goes_on)
+        yield Claim(title, next_step, symptoms, side=SERVER, is_observation=goes_on)
     has_worked = facts.has_worked
     closed_at = facts.client.closed_at
     has_left_before = closed_at is not None and (facts.server.last_at or 0.0) >= closed_at
@@ -339,8 +338,7 @@ def version_mismatch(facts: Facts) -> Iterator[Claim]:
                 )
             if facts.violations("LIFE104", side=SERVER):  # It does not exist.
                 next_step, side = "let the server answer with a revision of MCP that it supports", SERVER
-            symptoms = [violation, *facts.of(ClientLeft)]
-            yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=side)
+            yield Claim(title, next_step, [violation, *facts.of(ClientLeft)], side=side)
     yield from _none_in_common(facts)
 
 
@@ -369,7 +367,7 @@ def _discover_refused(facts: Facts) -> Iterator[Claim]:
                 f"{quote(failed.words or failed.why)}"
             )
             symptoms = [failed, *facts.violations("MOD106", "MOD108")]
-            claim = Claim(title=title, next_step=_UPDATE, symptoms=symptoms, is_observation=True)
+            claim = Claim(title, _UPDATE, symptoms, is_observation=True)
             claim.level = Level.EXACT if went_on else Level.SPECIFIC
             yield claim
 
@@ -415,7 +413,7 @@ def downgrade(facts: Facts) -> Iterator[Claim]:
         # One that looks whether a server starts ends the handshake, too, and leaves then.
         patience = AT_ONCE if left is not None and left.is_initialized else SECONDS_TO_LEAVE
         if left is None or has_asked or is_refused or left.after > patience:
-            yield Claim(title=title, next_step=next_step, symptoms=[], is_observation=True)
+            yield Claim(title, next_step, [], is_observation=True)
         else:
             title += f"; the client left {duration(left.after)} later without a request: it does not accept this revision"
             title += ", unless it only looked whether the server starts" if left.is_initialized else ""
@@ -423,4 +421,4 @@ def downgrade(facts: Facts) -> Iterator[Claim]:
                 "update the client, which must accept a revision that it supports also if it asked for a newer one, "
                 "or update the server's SDK"
             )
-            yield Claim(title=title, next_step=next_step, symptoms=[left], side=CLIENT, level=Level.SPECIFIC)
+            yield Claim(title, next_step, [left], side=CLIENT, level=Level.SPECIFIC)

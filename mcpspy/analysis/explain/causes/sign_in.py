@@ -67,8 +67,7 @@ def sign_in_claim(
     facts: Facts, title: str, next_step: str, *steps: OauthStep, side: str = "configuration"
 ) -> Claim:
     """Return a claim of all that a failed sign-in brings about, with these steps as its evidence."""
-    lines = [_line(step) for step in steps]
-    return Claim(title=title, next_step=next_step, symptoms=_symptoms(facts), evidence=lines, side=side)
+    return Claim(title, next_step, _symptoms(facts), evidence=[_line(step) for step in steps], side=side)
 
 
 def refused_step(facts: Facts, *names: str) -> OauthStep | None:

@@ -25,11 +25,9 @@ _NOT_FOUND = re.compile(
 
 _MISSING = re.compile(r"not found|(?i:no such file)")
 
-_RUNNERS = re.compile(
-    r"(?:^|[/\\])(?:uvx|npx|bunx|pnpx|uv|docker|podman|deno|java|dotnet|node|python[\d.]*)(?:\.exe|\.cmd)?$"
-)
-
-ENGINE = re.compile(r"(?:^|[/\\])(?:docker|podman|nerdctl)(?:\.exe)?$")
+_RUNNERS = frozenset("bunx deno docker dotnet java node npx pnpx podman python uv uvx".split())
+ENGINES = frozenset(("docker", "nerdctl", "podman"))
+_MANAGERS_OF_NODE = frozenset(("npm", "npx", "pnpm", "pnpx", "yarn"))
 
 _SETTINGS = ("service-refused-key", "setting-missing", "name-not-resolved", "file-missing")
 """Troubles that a placeholder in place of a value brings about."""
@@ -50,9 +48,7 @@ def before_answer(facts: Facts) -> Iterator[tuple[ServerEnd, list[Symptom]]]:
 
 def _is_runner_alone(facts: Facts) -> bool:
     """Return whether the command is one that starts others, and its arguments name none."""
-    command = facts.command
-    names = [word for word in command[1:] if not word.startswith("-")]
-    return bool(command) and _RUNNERS.search(command[0]) is not None and not names
+    return facts.program_name in _RUNNERS and all(word.startswith("-") for word in facts.command[1:])
 
 
 @cause(
@@ -108,7 +104,7 @@ def command_not_found(facts: Facts) -> Iterator[Claim]:
                 f"correct the first line of {quote(command)}, or install the interpreter that it names"
             )
         elif lines and not is_missing:
-            title, next_step, side = _from_shell(command, lines)
+            title, next_step, side = _from_shell(facts, lines)
         elif not end.error and (whole := _whole_line(facts)) is not None:
             title = f"a shell took a whole line for the name of one program: {quote(whole.text)}"
             next_step = "write the line as the one argument after -c, without quotation marks inside it: the host starts no shell that would remove them"
@@ -122,11 +118,10 @@ def command_not_found(facts: Facts) -> Iterator[Claim]:
                 f"give the absolute path of {quote(command)} in the host's configuration (`which "
                 f"{quote(command)}` prints it): {_DESKTOP}"
             )
-        said = [line.evidence for line in lines[-2:]]
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=said, side=side)
+        yield Claim(title, next_step, symptoms, evidence=[line.evidence for line in lines[-2:]], side=side)
 
 
-def _from_shell(command: str, lines: list[PrintedLine]) -> tuple[str, str, str]:
+def _from_shell(facts: Facts, lines: list[PrintedLine]) -> tuple[str, str, str]:
     """Return what a shell did not find, the next step, and the side that has to take it."""
     last = quote(lines[-1].text)
     if any(_MESSAGE.search(line.text) for line in lines):
@@ -145,9 +140,9 @@ def _from_shell(command: str, lines: list[PrintedLine]) -> tuple[str, str, str]:
                 "let the program's first line name its interpreter (#!/usr/bin/env node, python3): an installer that makes it "
                 "executable does not add that; until then start it with the interpreter and its path"
             ),
-            SERVER if _is_npm(command) else "",
+            SERVER if facts.program_name in _MANAGERS_OF_NODE else "",
         )
-    if _IN_SHELL_OF_NPM.search(lines[-1].text) and _is_npm(command):
+    if facts.program_name in _MANAGERS_OF_NODE and _IN_SHELL_OF_NPM.search(lines[-1].text):
         return (
             f"npm found the package, and not the program of it: {last}",
             (
@@ -157,7 +152,7 @@ def _from_shell(command: str, lines: list[PrintedLine]) -> tuple[str, str, str]:
             ),
             "",
         )
-    if ENGINE.search(command):
+    if facts.program_name in ENGINES:
         return (
             f"a command was not found in the container: {last}",
             (
@@ -189,11 +184,6 @@ _OF_ENGINE = re.compile(r"OCI runtime|Error response from daemon")
 _IN_SHELL_OF_NPM = re.compile(
     r"^sh: (?:(?:line )?\d+: )?[\w.@-]+: (?:command )?not found$|^'[\w.@-]+' is not recognized as an internal"
 )
-_NPM = re.compile(r"(?:^|[/\\])(?:npx|npm|pnpx|pnpm|yarn)(?:\.cmd)?$")
-
-
-def _is_npm(command: str) -> bool:
-    return _NPM.search(command) is not None
 
 
 def _has_other_reason(end: ServerEnd) -> bool:
@@ -245,7 +235,7 @@ def command_not_executable(facts: Facts) -> Iterator[Claim]:
                 )
             if "directory" in end.error:
                 next_step = f"{command} is a folder: name the program in it"
-            yield Claim(title=title, next_step=next_step, symptoms=symptoms, side="configuration")
+            yield Claim(title, next_step, symptoms, side="configuration")
 
 
 @cause(
@@ -265,7 +255,7 @@ def command_incomplete(facts: Facts) -> Iterator[Claim]:
             next_step = 'add the name of the package, image or file to "args" in the host\'s configuration'
             lines = [line.evidence for line in facts.first_stderr[:2]]
             side = "configuration"
-            yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=side)
+            yield Claim(title, next_step, symptoms, evidence=lines, side=side)
 
 
 _ABOUT_ARGUMENTS = re.compile(
@@ -302,7 +292,7 @@ def arguments_joined(facts: Facts) -> Iterator[Claim]:
         title += clause(end.named.text if end.named else "")
         next_step = f'write two items into "args": {quote(option, 40)!r} and {quote(value.strip(), 60)!r}'
         lines = [line.evidence for line in [*facts.first_stderr][-1:]]
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side="configuration")
+        yield Claim(title, next_step, symptoms, evidence=lines, side="configuration")
 
 
 _BAD_KEY = ex.not_started("Error: Invalid API key provided")
@@ -346,9 +336,7 @@ def placeholder_not_replaced(facts: Facts) -> Iterator[Claim]:
                 "the host replace it"
             )
             side = ""
-        claim = Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=side)
-        claim.is_observation = not symptoms
-        yield claim
+        yield Claim(title, next_step, symptoms, evidence=lines, side=side, is_observation=not symptoms)
 
 
 _OF_PROGRAM = (

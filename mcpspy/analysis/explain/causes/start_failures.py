@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.framing import text_of
 from mcpspy.analysis.explain.causes.requests import SHORT_WAIT
-from mcpspy.analysis.explain.causes.start import ENGINE, before_answer
+from mcpspy.analysis.explain.causes.start import ENGINES, before_answer
 from mcpspy.analysis.explain.causes.waiting import QUIET_SECONDS, had_read_nothing
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import BUG, NamedError, PrintedLine, evidence, is_error, quote
@@ -16,28 +16,28 @@ from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.symptoms import ServerEnd
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 
-_INTERPRETERS = re.compile(
-    r"(?i)(?:^|[/\\])(?:bun|deno|java|dotnet|node|perl|php|python[\d.]*|ruby|(?:ba|z)?sh)(?:\.exe)?$"
-)
+_INTERPRETERS = frozenset("bash bun deno dotnet java node perl php python ruby sh zsh".split())
 """They name a program that they do not find."""
 _KEEPS_STDIN = re.compile(r"-[a-zA-Z]*i[a-zA-Z]*|--interactive(?:=true)?")
 _DETACHES = re.compile(r"-[it]*d[it]*|--detach(?:=true)?")
 _CONTAINER_ID = re.compile(rb"[0-9a-f]{64}")
 
 
+def _options_of_run(facts: Facts) -> list[str] | None:
+    """Return what follows `run` in a command that runs a container; None if it is another command."""
+    is_run = facts.program_name in ENGINES and "run" in facts.command
+    return facts.command[facts.command.index("run") + 1 :] if is_run else None
+
+
 def _is_detached(facts: Facts) -> bool:
     """Return whether the command starts a container in the background (docker run: -d, --detach)."""
-    command = facts.command
-    if not command or ENGINE.search(command[0]) is None or "run" not in command:
-        return False
-    return any(_DETACHES.fullmatch(word) for word in command[command.index("run") + 1 :])
+    return any(_DETACHES.fullmatch(word) for word in _options_of_run(facts) or ())
 
 
 def _is_container_without_stdin(facts: Facts) -> bool:
     """Return whether the command runs a container whose stdin is not kept open (docker run: -i, --interactive)."""
-    command = facts.command
-    is_run = bool(command) and ENGINE.search(command[0]) is not None and "run" in command
-    return is_run and not any(_KEEPS_STDIN.fullmatch(word) for word in command[1:])
+    options = _options_of_run(facts)
+    return options is not None and not any(_KEEPS_STDIN.fullmatch(word) for word in options)
 
 
 _DOWNLOADS = re.compile(
@@ -53,16 +53,16 @@ _PATH = re.compile(r"(?:^|[=,])(?:/(?![A-Za-z]?$)|~|\.{1,2}[/\\]|[A-Za-z]:[/\\]|
 
 def _paths(facts: Facts) -> list[str]:
     """Return the arguments of the command that are paths, without the program that an interpreter runs."""
-    command = facts.command
-    words = [word for word in command[1:] if _PATH.search(word)]
-    program = next((word for word in command[1:] if not word.startswith("-")), None)
-    is_program = bool(command) and _INTERPRETERS.search(command[0]) is not None
-    return [word for word in words if not (is_program and word == program)]
+    words = facts.command[1:]
+    script = next((word for word in words if not word.startswith("-")), None)
+    is_script = facts.program_name in _INTERPRETERS
+    return [word for word in words if _PATH.search(word) and not (is_script and word == script)]
 
 
-_STATE = re.compile(
-    r"(?i)\block(?:ed)?\b|already running|another (?:copy|instance|process)|unsupported (?:operating system|platform)|\bEBUSY\b|ENOTEMPTY|\bkilled\b"
-)
+_HELD = re.compile(r"(?i)\block(?:ed)?\b|already running|another (?:copy|instance|process)|\bEBUSY\b")
+"""A file or a port that another copy of the server holds."""
+
+_STATE = re.compile(rf"{_HELD.pattern}|ENOTEMPTY|\bkilled\b")
 _SETTING = re.compile(
     r"(?i)\bconfig|\bsettings?\b|licen[cs]e|(?:log|sign) ?in\b|\baccount\b|\bargs?\b|\barguments?\b"
     r"|(?:invalid|malformed|unsupported|bad|unknown|wrong)\b.{0,30}\b(?:url|uri|port|path|director(?:y|ies)|folder|host(?:name)?|value"
@@ -77,6 +77,9 @@ _CONTENT = re.compile(
 )
 """Parsers of files that hold settings."""
 
+_OF_SYSTEM = re.compile(r"(?i)\bunsupported (?:operating system|platform)\b")
+"""A program that is not written for this system, or does not state for which ones it is."""
+
 
 def _side_of(end: ServerEnd) -> str:
     """Return the side of a server that ended before it answered, by the error that it names."""
@@ -85,6 +88,8 @@ def _side_of(end: ServerEnd) -> str:
         return "configuration"
     if not text or not is_error(text):
         return SERVER if end.code == 0 and not _STATE.search(text) else ""
+    if _OF_SYSTEM.search(text):
+        return ""
     if _CONTENT.search(text):
         return ""  # A file of the user, or what the server has itself.
     if BUG.search(text):
@@ -182,14 +187,9 @@ def _advice(named: NamedError) -> str:
 
 def _is_named_by_command(facts: Facts, found: re.Match[str] | None) -> bool:
     """Return whether the command names the file of an error."""
-    command = facts.command
-    return found is not None and any(word.strip("./\\") in found[1] for word in command[1:] if len(word) > 2)
+    names = [word.strip("./\\") for word in facts.command[1:] if len(word) > 2]
+    return found is not None and any(name in found[1] for name in names)
 
-
-_HELD = re.compile(
-    r"(?i)\block(?:ed)?\b|already running|another (?:copy|instance|process)|unsupported (?:operating system|platform)|\bEBUSY\b"
-)
-"""A file or a port that another copy of the server holds."""
 
 _OTHER_COPY = "look for another copy of the server, and end it; a server must expect that several hosts start it at once"
 
@@ -256,7 +256,7 @@ def start_failed(facts: Facts) -> Iterator[Claim]:
         elif last is not None and not facts.server.odd:
             title += f"; its last line: {quote(last.text, 100)}"
             lines = [last.evidence]
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=side)
+        yield Claim(title, next_step, symptoms, evidence=lines, side=side)
 
 
 _ASKS = re.compile(r"(?i)^\W*ok to proceed\?")
@@ -295,13 +295,7 @@ _BEGUN = re.compile(r"(?i)\b(?:running|started|listening|ready|connected|serving
     negative=(
         ex.session("@ bare", ex.initialize(), ex.stderr("ready"), ex.cancelled(1)),
         ex.session(
-            *(
-                "@ bare",
-                ex.initialize(),
-                ex.stderr("Installed 42 packages in 110ms"),
-                "+ 60",
-                ex.cancelled(1),
-            ),
+            *("@ bare", ex.initialize(), ex.stderr("Installed 42 packages in 110ms"), "+ 60", ex.cancelled(1))
         ),
         ex.session(
             *("@ bare", ex.initialize(), ex.stderr("Installed 42 packages in 110ms")),
@@ -330,7 +324,7 @@ def start_slow(facts: Facts) -> Iterator[Claim]:
         said = [evidence(client.closed_place, "the client closed stdin")]
         said += [evidence(place, "its messages are unread") for _, place in unread[-1:]]
         side = SERVER if unread or waits[0] >= SHORT_WAIT else ""
-        yield Claim(title=title, next_step=next_step, symptoms=[], evidence=said, side=side)
+        yield Claim(title, next_step, [], evidence=said, side=side)
     for failed in facts.failed():
         is_late = failed.answer_at is not None and failed.gave_up_at is not None
         is_begin = failed.is_handshake and failed.side == CLIENT and not failed.is_refused
@@ -369,4 +363,4 @@ def start_slow(facts: Facts) -> Iterator[Claim]:
         side = (
             "" if failed.answer_at is not None and failed.answer_at - failed.asked_at < SHORT_WAIT else SERVER
         )
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=said, side=side)
+        yield Claim(title, next_step, symptoms, evidence=said, side=side)

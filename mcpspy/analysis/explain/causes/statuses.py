@@ -311,4 +311,4 @@ def http_status(facts: Facts) -> Iterator[Claim]:
         title = f"{what}: {who_refused(exchange)} {row.what}{_detail(exchange, row.detail)}: HTTP {status}"
         title += f", {quote(words)}" if words else ""
         symptoms = [*same, *(facts.violations("HTTP304") if status == 406 else [])]
-        yield overcome(Claim(title=title, next_step=row.next_step, symptoms=symptoms, side=row.side))
+        yield overcome(Claim(title, row.next_step, symptoms, side=row.side))

@@ -37,12 +37,7 @@ _NO_ANSWER = (
     "get-blocks-server",
     "the open GET stream keeps the server from answering other requests",
     Level.EXACT,
-    positive=ex.session(
-        "@ http",
-        _get(50, 7.0),
-        ex.request("tools/list"),
-        *_NO_ANSWER,
-    ),
+    positive=ex.session("@ http", _get(50, 7.0), ex.request("tools/list"), *_NO_ANSWER),
     negative=ex.session("@ http", _get(50, 7.0), ex.call(), *_NO_ANSWER),
 )
 def get_blocks_server(facts: Facts) -> Iterator[Claim]:
@@ -68,7 +63,7 @@ def get_blocks_server(facts: Facts) -> Iterator[Claim]:
                 "let the server answer requests while a stream is open (more than one worker or thread), "
                 "or answer GET with 405"
             )
-            yield Claim(title=title, next_step=next_step, symptoms=[*during], side=SERVER)
+            yield Claim(title, next_step, [*during], side=SERVER)
             break
 
 
@@ -131,7 +126,7 @@ def fails_beside_stream(facts: Facts) -> Iterator[Claim]:
         "let the server make a server object and its transport for each session, or for each request if it "
         "has no sessions, and never connect one to two; or answer GET with 405"
     )
-    yield Claim(title=title, next_step=next_step, symptoms=[*failed], side=SERVER)
+    yield Claim(title, next_step, [*failed], side=SERVER)
 
 
 @cause(
@@ -171,7 +166,7 @@ def post_without_response(facts: Facts) -> Iterator[Claim]:
                 "Streamable HTTP first continue with GET; until then set the client's transport to sse"
             )
             level = Level.EXACT
-            yield Claim(title=title, next_step=next_step, symptoms=[failed], side=SERVER, level=level)
+            yield Claim(title, next_step, [failed], side=SERVER, level=level)
             continue
         if carrier is None or failed.progress or endpoints(facts):
             continue
@@ -181,7 +176,7 @@ def post_without_response(facts: Facts) -> Iterator[Claim]:
                 "let the server answer a request in the response to its own POST, as JSON or as an event stream; "
                 "202 is for notifications"
             )
-            yield Claim(title=title, next_step=next_step, symptoms=[failed], side=SERVER)
+            yield Claim(title, next_step, [failed], side=SERVER)
         elif carrier.media_type == EVENTS and not is_call and carrier.hung_up != SERVER:
             title = f"the server opened an event stream for {failed.about}, and sent no event in it for {failed.waited}"
             next_step = (
@@ -189,7 +184,7 @@ def post_without_response(facts: Facts) -> Iterator[Claim]:
                 "noticed that its process had ended: start that command in a terminal"
             )
             level = Level.GENERAL
-            yield Claim(title=title, next_step=next_step, symptoms=[failed], side=SERVER, level=level)
+            yield Claim(title, next_step, [failed], side=SERVER, level=level)
 
 
 MANY_GETS = 5
@@ -230,7 +225,7 @@ def get_in_vain(facts: Facts) -> Iterator[Claim]:
         "the client must not repeat GET after 405; until it is corrected, raise the limit for this client"
     )
     lines = [evidence(each.place, each.line) for each in facts.http.not_offered[:2]]
-    yield Claim(title=title, next_step=next_step, symptoms=limited, evidence=lines, side=CLIENT)
+    yield Claim(title, next_step, limited, evidence=lines, side=CLIENT)
 
 
 AT_ONCE = 1.0
@@ -257,9 +252,7 @@ def _ends_at_once(facts: Facts) -> Iterator[Claim]:
         "let the server keep the stream open as long as the session (a new GET of a client takes the place of its earlier one), or "
         "answer GET with 405 if it sends nothing on its own"
     )
-    claim = Claim(title=title, next_step=next_step, symptoms=[], side=SERVER)
-    claim.is_observation = bool(facts.answered[CLIENT, "tools/call"])
-    yield claim
+    yield Claim(title, next_step, [], side=SERVER, is_observation=bool(facts.answered[CLIENT, "tools/call"]))
 
 
 _PROBE = re.compile(
@@ -289,7 +282,7 @@ def get_accept(facts: Facts) -> Iterator[Claim]:
     asked = [each for each in gets if each.is_for_metadata]
     title += "; then it looked for a sign-in, which no one had asked it for" if asked else ""
     next_step = "let the client send Accept: text/event-stream with GET, and Accept: application/json, text/event-stream with POST"
-    claim = Claim(title=title, next_step=next_step, symptoms=[*refused, *asked], side=CLIENT)
+    claim = Claim(title, next_step, [*refused, *asked], side=CLIENT)
     claim.is_observation = _PROBE.search(refused[0].agent) is not None
     yield claim
 
@@ -321,7 +314,7 @@ def get_storm(facts: Facts) -> Iterator[Claim]:
         if not is_stream(refusal):
             title = f"a {refusal.method} that does not ask for events (a browser, a probe) got HTTP {refusal.status}"
             next_step = "nothing: it is not of MCP"
-            yield Claim(title=title, next_step=next_step, symptoms=[refusal], is_observation=True)
+            yield Claim(title, next_step, [refusal], is_observation=True)
             continue
         gets = [get.repeats + 1 for get in facts.http.gets if get.status == refusal.status]
         repeats = max(1, refusal.count, *gets)
@@ -337,7 +330,7 @@ def get_storm(facts: Facts) -> Iterator[Claim]:
             "let the server answer GET with 405 Method Not Allowed if it sends nothing on its own, else "
             "with text/event-stream"
         )
-        claim = Claim(title=title, next_step=next_step, symptoms=[refusal], side=SERVER)
+        claim = Claim(title, next_step, [refusal], side=SERVER)
         # The specification has 405 for "no stream" and nothing else; SDKs report any other refusal as an error.
         claim.is_observation = not is_page and repeats < 3 and refusal.status not in (400, 404, 501)
         yield claim

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 
 from mcpspy.analysis.explain.causes import examples as ex
-from mcpspy.analysis.explain.causes.definition import FailureRow, define
+from mcpspy.analysis.explain.causes.definition import FailureRow
 from mcpspy.analysis.explain.causes.requests import errors
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import quote
@@ -73,8 +73,7 @@ def unknown_tool(facts: Facts) -> Iterator[Claim]:
         elif near:
             title += f"; it offers {quote(near[0])!r}"
             next_step = f"call {quote(near[0])!r}, or list the tools again"
-        symptoms = [failed, *facts.violations("DATA307")]
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=CLIENT)
+        yield Claim(title, next_step, [failed, *facts.violations("DATA307")], side=CLIENT)
 
 
 _NO_SUCH = (
@@ -135,7 +134,7 @@ def _unknown_resources(facts: Facts) -> Iterator[Claim]:
             )
             # What a URI names by a template may not exist.
             is_open = "{" in listed and re.search(r"(?i)not found|does not exist", failed.words) is not None
-            yield Claim(title=title, next_step=next_step, symptoms=[failed], side="" if is_open else SERVER)
+            yield Claim(title, next_step, [failed], side="" if is_open else SERVER)
 
 
 def _read_after(listed: str, uri: str, words: str) -> str:
@@ -197,26 +196,22 @@ def listed_unknown(facts: Facts) -> Iterator[Claim]:
             )
         # After a change of the list, it may be the host that has an old one.
         side = "" if facts.server.methods["notifications/tools/list_changed"] else SERVER
-        yield Claim(title=title, next_step=next_step, symptoms=[failed], side=side)
+        yield Claim(title, next_step, [failed], side=side)
 
 
-define(
-    __name__,
-    FailureRow(
-        "own-result-refused",
-        "the server's own library refused the result of its tool",
-        Level.EXACT,
-        why="SDKs check results before they send them, and answer with the code of invalid params: "
-        "it is not about the arguments.",
-        title="the result of {about} was refused by the server's own library{quoted}",
-        next_step="correct the result that the tool returns: the form that its schema or the protocol "
-        "requires",
-        states=ERRORS,
-        words=r"invalid \S{0,20} ?result|output validation|invalid structured content"
-        r"|result (?:is )?not valid|output schema but no structured content",
-        positive=ex.session(
-            ex.call(), ex.error("Invalid tools/call result: content 0 data: Invalid Base64 string", -32602)
-        ),
-        negative=ex.session(ex.call(), ex.error("Invalid arguments for tool a", -32602)),
+FailureRow(
+    "own-result-refused",
+    "the server's own library refused the result of its tool",
+    Level.EXACT,
+    why="SDKs check results before they send them, and answer with the code of invalid params: "
+    "it is not about the arguments.",
+    title="the result of {about} was refused by the server's own library{quoted}",
+    next_step="correct the result that the tool returns: the form that its schema or the protocol requires",
+    states=ERRORS,
+    words=r"invalid \S{0,20} ?result|output validation|invalid structured content"
+    r"|result (?:is )?not valid|output schema but no structured content",
+    positive=ex.session(
+        ex.call(), ex.error("Invalid tools/call result: content 0 data: Invalid Base64 string", -32602)
     ),
-)
+    negative=ex.session(ex.call(), ex.error("Invalid arguments for tool a", -32602)),
+).define(__name__)

@@ -8,13 +8,7 @@ from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.requests import LONG_WAIT, SHORT_WAIT, without_response
 from mcpspy.analysis.explain.causes.waiting import OF_MEANING
 from mcpspy.analysis.explain.claims import Claim, Level, cause
-from mcpspy.analysis.explain.evidence import (
-    NamedError,
-    clause,
-    named_error,
-    of_finding,
-    quote,
-)
+from mcpspy.analysis.explain.evidence import NamedError, clause, named_error, of_finding, quote
 from mcpspy.analysis.explain.facts import PATIENCE, Facts
 from mcpspy.analysis.explain.symptoms import FailedRequest, IgnoredResponse, ServerEnd
 from mcpspy.core.counted import duration
@@ -49,7 +43,7 @@ def response_ignored(facts: Facts) -> Iterator[Claim]:
         symptoms = [ignored, *facts.violations(*{each.code for each in rejecting}, side=sender)]
         lines = [of_finding(each) for each in rejecting[:2]]
         side = sender if rejecting else ignored.side
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=side)
+        yield Claim(title, next_step, symptoms, evidence=lines, side=side)
 
 
 def _is_limit(seconds: float) -> bool:
@@ -60,9 +54,9 @@ def _is_limit(seconds: float) -> bool:
 def _waited(failed: FailedRequest, title: str, next_step: str, error: NamedError | None) -> Claim:
     """Return a claim of a request without a response; an error on stderr meanwhile is what to correct."""
     if error is None:
-        return Claim(title=title, next_step=next_step, symptoms=[failed])
+        return Claim(title, next_step, [failed])
     level, lines = Level.SPECIFIC, [error.evidence]
-    return Claim(title=title, next_step=error.next_step, symptoms=[failed], evidence=lines, level=level)
+    return Claim(title, error.next_step, [failed], evidence=lines, level=level)
 
 
 @cause(
@@ -145,7 +139,7 @@ def _gave_up_progress(facts: Facts, failed: FailedRequest) -> Claim | None:
         f"progress until then"
     )
     next_step = "let the client start its timeout again at each progress, as it may (2025-11-25, Lifecycle: timeouts), or raise it"
-    return Claim(title=title, next_step=next_step, symptoms=[failed, *unknown], side=CLIENT)
+    return Claim(title, next_step, [failed, *unknown], side=CLIENT)
 
 
 @cause(

@@ -9,13 +9,7 @@ from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.noise import LISTENS
 from mcpspy.analysis.explain.causes.requests import SHORT_WAIT, held_up, without_response
 from mcpspy.analysis.explain.claims import Claim, Level, cause
-from mcpspy.analysis.explain.evidence import (
-    EvidenceLine,
-    PrintedLine,
-    evidence,
-    named_error,
-    quote,
-)
+from mcpspy.analysis.explain.evidence import EvidenceLine, PrintedLine, evidence, named_error, quote
 from mcpspy.analysis.explain.facts import PATIENCE, Facts
 from mcpspy.analysis.explain.outcomes import GAVE_UP
 from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, ServerEnd
@@ -100,7 +94,7 @@ def client_did_not_respond(facts: Facts) -> Iterator[Claim]:
         elif asking.method in _ASKS_PEOPLE:
             next_step += "; it may have waited for its user"
             side = CLIENT if asking.took >= PEOPLES_PATIENCE else ""
-        yield Claim(title=title, next_step=next_step, symptoms=[asking, *held], side=side)
+        yield Claim(title, next_step, [asking, *held], side=side)
 
 
 PEOPLES_PATIENCE = 30.0
@@ -166,9 +160,7 @@ def server_stuck(facts: Facts) -> Iterator[Claim]:
                 f"look where the server waits after {first.before} (py-spy dump, a debugger): a handler that waits in the "
                 "loop that reads stdin keeps it from each further message, also from a cancellation"
             )
-            claim = Claim(
-                title=title, next_step=next_step, symptoms=[*failed], side=SERVER, level=Level.EXACT
-            )
+            claim = Claim(title, next_step, [*failed], side=SERVER, level=Level.EXACT)
             yield claim
             continue
         title = (
@@ -184,7 +176,7 @@ def server_stuck(facts: Facts) -> Iterator[Claim]:
             "look what this call waits for (py-spy dump, a debugger): a lock, a child process that "
             "shares stdin, a blocking call in an event loop, or a stderr that the client does not read"
         )
-        yield Claim(title=title, next_step=next_step, symptoms=[*failed], side=receiver)
+        yield Claim(title, next_step, [*failed], side=receiver)
 
 
 def _is_stuck(failed: list[FailedRequest]) -> bool:
@@ -245,10 +237,10 @@ def output_only_at_end(facts: Facts) -> Iterator[Claim]:
         symptoms = [*waited, *facts.of(ClientLeft), *findings]
         lines = [evidence(facts.client.closed_place, "the client closed stdin")]
         lines += [evidence(facts.server.last_place, "messages of the server after it")]
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=SERVER)
+        yield Claim(title, next_step, symptoms, evidence=lines, side=SERVER)
 
 
-_INSTALLS = re.compile(r"(?:^|[/\\])(npx|bunx|pnpx|uvx|uv|pipx|docker|podman)(?:\.exe|\.cmd)?$")
+_INSTALL = frozenset("bunx docker npx pipx pnpx podman uv uvx".split())
 """Commands that fetch a package or an image before they start it."""
 
 
@@ -352,8 +344,7 @@ def nothing_on_stdout(facts: Facts) -> Iterator[Claim]:
         lines = [starting[-1].evidence]
     else:
         title, next_step, side = _without_a_sign(asking, printed)
-    symptoms = [*failed, *facts.of(ServerEnd)]
-    yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=side)
+    yield Claim(title, next_step, [*failed, *facts.of(ServerEnd)], evidence=lines, side=side)
 
 
 _TRANSPORT = re.compile(r"--?(?:transport|mode)(?:[= ](\S+))?|--(?:sse|http|streamable-?http)")
@@ -380,18 +371,16 @@ def _unread(
 ) -> tuple[str, str, list[EvidenceLine], str]:
     """Return the title, the next step, the evidence and the side of a start that left stdin unread."""
     note, place = facts.notes["unread"][-1]
-    count, title = (
-        note.fields.get("size"),
-        f"no answer to {asking.method} in {asking.waited}, and not one byte on stdout",
-    )
+    count = note.fields.get("size")
+    title = f"no answer to {asking.method} in {asking.waited}, and not one byte on stdout"
     lines = [evidence(place, "bytes are unread in the server's stdin")]
     ran = [line for line in printed if not _FETCHES.search(line.text)]
     started = [line for line in printed if _STARTED.search(line.text)]
-    runner = _INSTALLS.search(facts.program)
+    runner = facts.program_name if facts.program_name in _INSTALL else ""
     if runner and not ran:
-        title += f": {runner[1]} had not started the server yet ({count} bytes of its stdin are unread)"
+        title += f": {runner} had not started the server yet ({count} bytes of its stdin are unread)"
         next_step = (
-            f"run the command once in a terminal: {runner[1]} installs the package at its first "
+            f"run the command once in a terminal: {runner} installs the package at its first "
             f"start (and asks for the newest version at each start with @latest); pin a version, "
             f"install it, or raise the host's timeout of the start"
         )
@@ -407,7 +396,7 @@ def _unread(
             "look what starts the server in there: a shell script that starts it in the background (&) gives it "
             '/dev/null as stdin (use exec "$@" as its last line)'
         )
-        next_step += f"; {runner[1]} run needs -i" if runner[1] in ("docker", "podman") else ""
+        next_step += f"; {runner} run needs -i" if runner in ("docker", "podman") else ""
         lines.append(ran[0].evidence)
     elif started:
         title += f", although it has started: {quote(started[-1].text, 100)}"

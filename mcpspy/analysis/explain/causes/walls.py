@@ -7,12 +7,8 @@ from collections.abc import Iterator
 from urllib.parse import SplitResult, urlsplit
 
 from mcpspy.analysis.explain.causes import examples as ex
-from mcpspy.analysis.explain.causes.definition import FailureRow, define
-from mcpspy.analysis.explain.causes.exchanges import (
-    ERROR_PAGE,
-    LOGIN,
-    who_refused,
-)
+from mcpspy.analysis.explain.causes.definition import FailureRow
+from mcpspy.analysis.explain.causes.exchanges import ERROR_PAGE, LOGIN, who_refused
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import quote
 from mcpspy.analysis.explain.facts import Facts
@@ -97,7 +93,7 @@ def redirected_to_sign_in(facts: Facts) -> Iterator[Claim]:
         )
     symptoms = [*(each for each, _ in found), *facts.violations("HTTP307")]
     side = "proxy" if _GATEWAY.search(page) else SERVER
-    yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=side)
+    yield Claim(title, next_step, symptoms, side=side)
 
 
 def _is_behind(old: SplitResult, new: SplitResult) -> bool:
@@ -168,8 +164,7 @@ def redirect_not_followed(facts: Facts) -> Iterator[Claim]:
                     f"{quote(new.path, 100)} with the address of now"
                 )
                 side = "proxy"
-        symptoms = [failed, *facts.violations("HTTP307")]
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=side)
+        yield Claim(title, next_step, [failed, *facts.violations("HTTP307")], side=side)
 
 
 _BOT = re.compile(
@@ -215,40 +210,34 @@ def _looks_at_agents(exchange: RefusedExchange) -> bool:
     return named is not None or "cf-mitigated" in exchange.response or _BOT.search(exchange.words) is not None
 
 
-define(
-    __name__,
-    FailureRow(
-        "content-blocked",
-        "a firewall in front of the server blocked a request for its content",
-        Level.EXACT,
-        why="Web application firewalls take SQL, HTML or shell commands in arguments for attacks.",
-        title="{who} blocked {about} before it reached the server (HTTP {status}), and other calls passed: its rules "
-        "look at the content of the request{quoted}",
-        next_step="look in the log of this firewall for the rule that matched, and exclude the endpoint from it: "
-        "arguments of tools are text, also if they look like SQL, HTML or commands",
-        side="proxy",
-        if_refused=lambda facts, exchange: bool(
-            exchange.status == 403 and facts.answered[CLIENT, "tools/call"] and is_bot_wall(exchange)
-        ),
-        is_together=True,
-        positive=ex.session(
+FailureRow(
+    "content-blocked",
+    "a firewall in front of the server blocked a request for its content",
+    Level.EXACT,
+    why="Web application firewalls take SQL, HTML or shell commands in arguments for attacks.",
+    title="{who} blocked {about} before it reached the server (HTTP {status}), and other calls passed: its rules "
+    "look at the content of the request{quoted}",
+    next_step="look in the log of this firewall for the rule that matched, and exclude the endpoint from it: "
+    "arguments of tools are text, also if they look like SQL, HTML or commands",
+    side="proxy",
+    if_refused=lambda facts, exchange: bool(
+        exchange.status == 403 and facts.answered[CLIENT, "tools/call"] and is_bot_wall(exchange)
+    ),
+    is_together=True,
+    positive=ex.session(
+        "@ http",
+        *(ex.call(), ex.answered(200), ex.done()),
+        *(ex.call(3), ex.answered(403, {}, _BLOCKED, "blocked")),
+    ),
+    negative=(
+        ex.session("@ http", *(ex.call(), ex.answered(200), ex.done())),
+        ex.session(
             "@ http",
-            *(ex.call(), ex.answered(200), ex.done()),
-            *(
-                ex.call(3),
-                ex.answered(403, {}, _BLOCKED, "blocked"),
-            ),
-        ),
-        negative=(
-            ex.session("@ http", *(ex.call(), ex.answered(200), ex.done())),
-            ex.session(
-                "@ http",
-                *(ex.call(), ex.answered(200), ex.done(), ex.call(3)),
-                ex.answered(403, {}, {**_BLOCKED, "content-type": "text/plain"}, "No access to project X"),
-            ),
+            *(ex.call(), ex.answered(200), ex.done(), ex.call(3)),
+            ex.answered(403, {}, {**_BLOCKED, "content-type": "text/plain"}, "No access to project X"),
         ),
     ),
-)
+).define(__name__)
 
 _SIGN_IN_PAGE = re.compile(
     r"(?i)\b(?:log(?:ging)?[ -]?(?:in|on)|sign(?:ing)?[ -]?in|sso|single sign|authenticat\w+|vercel)\b"
@@ -262,38 +251,35 @@ def _is_sign_in_page(exchange: RefusedExchange) -> bool:
     return is_page and _SIGN_IN_PAGE.search(exchange.words) is not None
 
 
-define(
-    __name__,
-    FailureRow(
-        "web-sign-in",
-        "a page for signing in with a browser precedes the server",
-        Level.EXACT,
-        why="Platforms protect deployments (Vercel, Cloudflare Access, Azure App Service, Google IAP), and proxies do "
-        "(oauth2-proxy, Authelia): to a program they answer 401 or 403 with a page, whatever token it has.",
-        title="{who} answered {about} with a page for people to sign in with a browser (HTTP {status}, text/html), so "
-        "the request did not reach the MCP server{quoted}",
-        next_step="exempt the path of the endpoint from this protection, or let the client send what lets programs pass "
-        "(Vercel: x-vercel-protection-bypass; Cloudflare Access: a service token); another token for the MCP server "
-        "does not help",
-        side="proxy",
-        statuses=(401, 403),
-        if_refused=lambda _, exchange: _is_sign_in_page(exchange),
-        is_together=True,
-        positive=(
-            ex.first_answer(401, ex.WITH_TOKEN, _HTML, "Authentication Required: Redirecting to the login"),
-            ex.first_answer(403, {}, _HTML, "Sign in to continue"),
-        ),
-        negative=(
-            ex.first_answer(401, ex.WITH_TOKEN, {"www-authenticate": "Bearer"}, "Log in first"),
-            ex.first_answer(
-                401,
-                ex.WITH_TOKEN,
-                _HTML,
-                "HTTP Status 401: it lacks valid authentication credentials for the resource",
-            ),
+FailureRow(
+    "web-sign-in",
+    "a page for signing in with a browser precedes the server",
+    Level.EXACT,
+    why="Platforms protect deployments (Vercel, Cloudflare Access, Azure App Service, Google IAP), and proxies do "
+    "(oauth2-proxy, Authelia): to a program they answer 401 or 403 with a page, whatever token it has.",
+    title="{who} answered {about} with a page for people to sign in with a browser (HTTP {status}, text/html), so "
+    "the request did not reach the MCP server{quoted}",
+    next_step="exempt the path of the endpoint from this protection, or let the client send what lets programs pass "
+    "(Vercel: x-vercel-protection-bypass; Cloudflare Access: a service token); another token for the MCP server "
+    "does not help",
+    side="proxy",
+    statuses=(401, 403),
+    if_refused=lambda _, exchange: _is_sign_in_page(exchange),
+    is_together=True,
+    positive=(
+        ex.first_answer(401, ex.WITH_TOKEN, _HTML, "Authentication Required: Redirecting to the login"),
+        ex.first_answer(403, {}, _HTML, "Sign in to continue"),
+    ),
+    negative=(
+        ex.first_answer(401, ex.WITH_TOKEN, {"www-authenticate": "Bearer"}, "Log in first"),
+        ex.first_answer(
+            401,
+            ex.WITH_TOKEN,
+            _HTML,
+            "HTTP Status 401: it lacks valid authentication credentials for the resource",
         ),
     ),
-)
+).define(__name__)
 
 _OF_PLATFORM = re.compile(
     r"(?i)client does not have permission to (?:get|the requested) URL|invalid IAP credentials"
@@ -308,133 +294,118 @@ def _is_of_platform(exchange: RefusedExchange) -> bool:
     return is_iap or is_aws or _OF_PLATFORM.search(exchange.words) is not None
 
 
-define(
-    __name__,
-    FailureRow(
-        "platform-access",
-        "the platform that runs the server lets in only its own accounts",
-        Level.EXACT,
-        why="Google Cloud Run, its Identity-Aware Proxy and function URLs of AWS check each request by accounts of the platform "
-        "(IAM), before the server and its own sign-in.",
-        title="the platform in front of the server refused {about}, for which it wants one of its accounts (HTTP {status}), so "
-        "the request did not reach the MCP server{quoted}",
-        next_step="let the platform pass requests without such an account, if the server checks tokens itself (Google Cloud Run: "
-        "the role roles/run.invoker for allUsers; AWS: the authorization type NONE); or let the client send what the platform wants "
-        "(Google: an identity token; AWS: a signature)",
-        side="proxy",
-        statuses=(401, 403),
-        if_refused=lambda facts, exchange: (
-            _is_of_platform(exchange) and not any(step.step == "token" for step in facts.http.oauth)
-        ),  # `new-token-refused`
-        is_together=True,
-        positive=(
-            ex.first_answer(
-                403, {}, _HTML, "Your client does not have permission to get URL / from this server."
-            ),
-            ex.first_answer(401, ex.WITH_TOKEN, _HTML, "Invalid IAP credentials: empty token"),
-            ex.first_answer(403, {}, {"x-amzn-errortype": "AccessDeniedException"}, "Forbidden"),
+FailureRow(
+    "platform-access",
+    "the platform that runs the server lets in only its own accounts",
+    Level.EXACT,
+    why="Google Cloud Run, its Identity-Aware Proxy and function URLs of AWS check each request by accounts of the platform "
+    "(IAM), before the server and its own sign-in.",
+    title="the platform in front of the server refused {about}, for which it wants one of its accounts (HTTP {status}), so "
+    "the request did not reach the MCP server{quoted}",
+    next_step="let the platform pass requests without such an account, if the server checks tokens itself (Google Cloud Run: "
+    "the role roles/run.invoker for allUsers; AWS: the authorization type NONE); or let the client send what the platform wants "
+    "(Google: an identity token; AWS: a signature)",
+    side="proxy",
+    statuses=(401, 403),
+    if_refused=lambda facts, exchange: (
+        _is_of_platform(exchange) and not any(step.step == "token" for step in facts.http.oauth)
+    ),  # `new-token-refused`
+    is_together=True,
+    positive=(
+        ex.first_answer(
+            403, {}, _HTML, "Your client does not have permission to get URL / from this server."
         ),
-        negative=(
-            ex.first_answer(403, {}, {"x-amzn-errortype": "ForbiddenException"}, "Forbidden"),
-            ex.first_answer(401, ex.WITH_TOKEN, "You do not have permission to get the document"),
-        ),
+        ex.first_answer(401, ex.WITH_TOKEN, _HTML, "Invalid IAP credentials: empty token"),
+        ex.first_answer(403, {}, {"x-amzn-errortype": "AccessDeniedException"}, "Forbidden"),
     ),
-)
+    negative=(
+        ex.first_answer(403, {}, {"x-amzn-errortype": "ForbiddenException"}, "Forbidden"),
+        ex.first_answer(401, ex.WITH_TOKEN, "You do not have permission to get the document"),
+    ),
+).define(__name__)
 
-define(
-    __name__,
-    FailureRow(
-        "tunnel-page",
-        "the tunnel in front of the server answered in its place",
-        Level.EXACT,
-        why="Tunnels (ngrok, localtunnel, dev tunnels) show browsers a page first, and answer themselves if they do not "
-        "reach the server.",
-        title="the tunnel answered {about} in place of the server (HTTP {status}){quoted}",
-        next_step=(
+FailureRow(
+    "tunnel-page",
+    "the tunnel in front of the server answered in its place",
+    Level.EXACT,
+    why="Tunnels (ngrok, localtunnel, dev tunnels) show browsers a page first, and answer themselves if they do not "
+    "reach the server.",
+    title="the tunnel answered {about} in place of the server (HTTP {status}){quoted}",
+    next_step=(
+        (
+            r"about to visit|reminder|ERR_NGROK_6024",
             (
-                r"about to visit|reminder|ERR_NGROK_6024",
-                (
-                    "its page is for browsers: let the client send the header that skips it (ngrok-skip-browser-warning, "
-                    "bypass-tunnel-reminder, X-Tunnel-Skip-AntiPhishing-Page) or a User-Agent that is not a browser's, or "
-                    "use another tunnel"
-                ),
-            ),
-            (
-                r"offline|not found|ERR_NGROK_32\d\d",
-                "start the tunnel, and correct its address in the host's configuration: free addresses change",
-            ),
-            (
-                "",
-                "look whether the server runs, and listens on the address that the tunnel forwards to",
+                "its page is for browsers: let the client send the header that skips it (ngrok-skip-browser-warning, "
+                "bypass-tunnel-reminder, X-Tunnel-Skip-AntiPhishing-Page) or a User-Agent that is not a browser's, or "
+                "use another tunnel"
             ),
         ),
-        side="proxy",
-        words=r"ERR_NGROK_\d|\bngrok\b|loca\.lt\b|localtunnel|devtunnels\.ms|tunnel[ -]website|tunnel password",
-        if_refused=lambda facts, exchange: exchange.media_type != JSON and not exchange.error,
-        is_together=True,
-        rules="HTTP303",
-        positive=ex.first_answer(
-            200, {}, {"content-type": "text/html"}, "You are about to visit a.ngrok-free.app (ERR_NGROK_6024)"
+        (
+            r"offline|not found|ERR_NGROK_32\d\d",
+            "start the tunnel, and correct its address in the host's configuration: free addresses change",
         ),
-        negative=ex.first_answer(200, {}, {"content-type": "text/html"}, "Welcome to nginx"),
+        ("", "look whether the server runs, and listens on the address that the tunnel forwards to"),
     ),
-)
+    side="proxy",
+    words=r"ERR_NGROK_\d|\bngrok\b|loca\.lt\b|localtunnel|devtunnels\.ms|tunnel[ -]website|tunnel password",
+    if_refused=lambda facts, exchange: exchange.media_type != JSON and not exchange.error,
+    is_together=True,
+    rules="HTTP303",
+    positive=ex.first_answer(
+        200, {}, {"content-type": "text/html"}, "You are about to visit a.ngrok-free.app (ERR_NGROK_6024)"
+    ),
+    negative=ex.first_answer(200, {}, {"content-type": "text/html"}, "Welcome to nginx"),
+).define(__name__)
 
-define(
-    __name__,
-    FailureRow(
-        "bot-wall",
-        "a protection against bots answered in place of the server",
-        Level.EXACT,
-        why="Cloudflare, Akamai and others answer programs with a page for browsers.",
-        title="{who} blocked {about} before it reached the server (HTTP {status}){quoted}",
-        next_step="look which of its rules refuses the request (a protection against bots, a list of addresses, a firewall), "
-        "and allow this client (User-Agent) and the path of the endpoint there; it is not about signing in",
-        side="proxy",
-        if_refused=lambda facts, exchange: (
-            is_bot_wall(exchange) and (bool(exchange.agent) or not _looks_at_agents(exchange))
-        ),
-        is_together=True,
-        positive=ex.first_answer(
-            403,
-            {"user-agent": "node"},
-            {"cf-mitigated": "challenge", "content-type": "text/html"},
-            "Just a moment...",
-        ),
-        negative=(
-            ex.first_answer(403, "Forbidden"),
-            ex.first_answer(502, {"user-agent": "node"}, _BLOCKED, "502 Bad Gateway cloudflare"),
-            ex.first_answer(429, {"user-agent": "node"}, _BLOCKED, "You are being rate limited | Cloudflare"),
-            ex.first_answer(404, {"user-agent": "node"}, _BLOCKED, "Nothing is here yet | Cloudflare Pages"),
-            ex.first_answer(
-                403, {"user-agent": "node"}, {"server": "nginx", "content-type": "text/plain"}, "Unknown key"
-            ),
+FailureRow(
+    "bot-wall",
+    "a protection against bots answered in place of the server",
+    Level.EXACT,
+    why="Cloudflare, Akamai and others answer programs with a page for browsers.",
+    title="{who} blocked {about} before it reached the server (HTTP {status}){quoted}",
+    next_step="look which of its rules refuses the request (a protection against bots, a list of addresses, a firewall), "
+    "and allow this client (User-Agent) and the path of the endpoint there; it is not about signing in",
+    side="proxy",
+    if_refused=lambda facts, exchange: (
+        is_bot_wall(exchange) and (bool(exchange.agent) or not _looks_at_agents(exchange))
+    ),
+    is_together=True,
+    positive=ex.first_answer(
+        403,
+        {"user-agent": "node"},
+        {"cf-mitigated": "challenge", "content-type": "text/html"},
+        "Just a moment...",
+    ),
+    negative=(
+        ex.first_answer(403, "Forbidden"),
+        ex.first_answer(502, {"user-agent": "node"}, _BLOCKED, "502 Bad Gateway cloudflare"),
+        ex.first_answer(429, {"user-agent": "node"}, _BLOCKED, "You are being rate limited | Cloudflare"),
+        ex.first_answer(404, {"user-agent": "node"}, _BLOCKED, "Nothing is here yet | Cloudflare Pages"),
+        ex.first_answer(
+            403, {"user-agent": "node"}, {"server": "nginx", "content-type": "text/plain"}, "Unknown key"
         ),
     ),
-)
+).define(__name__)
 
-define(
-    __name__,
-    FailureRow(
-        "no-user-agent",
-        "a protection against bots refuses a client that does not name itself",
-        Level.EXACT,
-        why="Programs without User-Agent are refused by rules that most sites behind Cloudflare and Akamai have.",
-        title="{who} blocked {about} before it reached the server (HTTP {status}), and the request has no User-Agent"
-        "{quoted}",
-        next_step="let the client send a User-Agent that names it; or allow requests without one to the path of the "
-        "endpoint in the rules of this protection; it is not about signing in",
-        side=CLIENT,
-        if_refused=lambda facts, exchange: (
-            is_bot_wall(exchange) and not exchange.agent and _looks_at_agents(exchange)
-        ),
-        is_together=True,
-        positive=ex.first_answer(403, {"user-agent": None}, _BLOCKED, "Sorry, you have been blocked"),
-        negative=(
-            ex.first_answer(403, {"user-agent": "node"}, _BLOCKED, "Sorry, you have been blocked"),
-            ex.first_answer(
-                403, {"user-agent": None}, {"server": "nginx", "content-type": "text/html"}, "403 Forbidden"
-            ),
+FailureRow(
+    "no-user-agent",
+    "a protection against bots refuses a client that does not name itself",
+    Level.EXACT,
+    why="Programs without User-Agent are refused by rules that most sites behind Cloudflare and Akamai have.",
+    title="{who} blocked {about} before it reached the server (HTTP {status}), and the request has no User-Agent"
+    "{quoted}",
+    next_step="let the client send a User-Agent that names it; or allow requests without one to the path of the "
+    "endpoint in the rules of this protection; it is not about signing in",
+    side=CLIENT,
+    if_refused=lambda facts, exchange: (
+        is_bot_wall(exchange) and not exchange.agent and _looks_at_agents(exchange)
+    ),
+    is_together=True,
+    positive=ex.first_answer(403, {"user-agent": None}, _BLOCKED, "Sorry, you have been blocked"),
+    negative=(
+        ex.first_answer(403, {"user-agent": "node"}, _BLOCKED, "Sorry, you have been blocked"),
+        ex.first_answer(
+            403, {"user-agent": None}, {"server": "nginx", "content-type": "text/html"}, "403 Forbidden"
         ),
     ),
-)
+).define(__name__)
