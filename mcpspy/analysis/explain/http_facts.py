@@ -94,6 +94,8 @@ class HttpFacts(Struct):
     """Number of a redirect of a sign-in → its Location, without values."""
     pages: set[object] = field(default_factory=set)
     """Numbers of accepted POSTs that were answered with a page (text/html)."""
+    left_out: list[float] = field(default_factory=list)
+    """Times at which a POST without a token was answered with success, after one with a token; at most some."""
     with_token: set[int] = field(default_factory=set)
     """Numbers of refused exchanges whose request had an Authorization header."""
     agents: set[str] = field(default_factory=set)
@@ -182,6 +184,8 @@ class HttpFacts(Struct):
                 self.locations[number] = exchange.response.get("location", "")
             self._keep_head(exchange)
             return
+        if self.token_accepted_at is not None and "authorization" not in request:
+            self.left_out = [*self.left_out[-MAX_EXCHANGES:], note.at]
         self._add_agent(number, str(request.get("user-agent", "")))
         used = request.get("mcp-session-id")
         if isinstance(used, str):

@@ -108,6 +108,10 @@ class RefusedExchange(Symptom, eq=False, kw_only=True):
         return self.response.get("content-type", "").partition(";")[0].strip().lower()
 
 
+ERRORS = (State.ERROR, State.TOOL_ERROR, State.LATE_ERROR, State.LATE_TOOL_ERROR)
+"""The states of requests that a message answered with an error."""
+
+
 class FailedRequest(Symptom, eq=False, kw_only=True):
     """Requests that failed, or got no outcome, in the same way."""
 
@@ -150,6 +154,7 @@ class FailedRequest(Symptom, eq=False, kw_only=True):
     redirect: str = ""
     """The redirects in words, that were followed: `307 → /login`."""
     refusal: RefusedExchange | None = None
+    """Its HTTP exchange if it was refused, or had not ended when the outcome was known, such as an event stream."""
     stderr: list[PrintedLine] = field(default_factory=list)
     """Lines on stderr while it was open."""
     waiting: list[str] = field(default_factory=list)
@@ -176,6 +181,12 @@ class FailedRequest(Symptom, eq=False, kw_only=True):
     def until(self) -> float:
         """Time of its response or cancellation, or of the end of the session."""
         return self.asked_at + max(self.took, 0.0)
+
+    @property
+    def is_refused(self) -> bool:
+        """True if HTTP refused it, or no message answered it: an error of JSON-RPC in an event stream is not a refusal."""
+        is_success = self.refusal is not None and 200 <= (self.refusal.status or 0) < 300
+        return self.refusal is not None and not (is_success and self.state in ERRORS)
 
     @property
     def is_handshake(self) -> bool:

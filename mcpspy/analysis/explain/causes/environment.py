@@ -49,7 +49,7 @@ def _named(facts: Facts) -> Iterator[_Named]:
                     about = "the server ended" if symptom.has_answered else "the server did not start"
                     words = named.framed if text == named.text else text
                     yield _Named(symptom, kind, about, words, line)
-            case FailedRequest(effects=[]) if symptom.words and symptom.refusal is None:
+            case FailedRequest(effects=[]) if symptom.words and not symptom.is_refused:
                 trouble = trouble_of(symptom.words[:600], at_start=False)
                 if trouble and trouble.code == "setting-missing" and _DATA.search(symptom.words):
                     continue

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.definition import FailureRow
-from mcpspy.analysis.explain.causes.requests import ERRORS, has_fixed_form, held_up
+from mcpspy.analysis.explain.causes.requests import has_fixed_form, held_up
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import BUG, clause, named_error, quote
 from mcpspy.analysis.explain.facts import Facts
-from mcpspy.analysis.explain.symptoms import FailedRequest
+from mcpspy.analysis.explain.symptoms import ERRORS, FailedRequest
 from mcpspy.core.protocol.spec import CLIENT, SERVER, other
 from mcpspy.core.session.exchange import State
 

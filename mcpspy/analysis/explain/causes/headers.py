@@ -17,12 +17,11 @@ from mcpspy.analysis.explain.causes.exchanges import (
     who_refused,
 )
 from mcpspy.analysis.explain.causes.http_sse import endpoints
-from mcpspy.analysis.explain.causes.requests import ERRORS
 from mcpspy.analysis.explain.causes.sign_in import RULES, sign_in_claim
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import clause, evidence, quote
 from mcpspy.analysis.explain.facts import Facts
-from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, RefusedExchange, Symptom
+from mcpspy.analysis.explain.symptoms import ERRORS, ClientLeft, FailedRequest, RefusedExchange, Symptom
 from mcpspy.core.protocol.http_headers import EVENTS, JSON
 from mcpspy.core.protocol.refusal import challenge_words
 from mcpspy.core.protocol.spec import CLIENT, MODERN, SERVER
@@ -252,7 +251,7 @@ def header_dropped(facts: Facts) -> Iterator[Claim]:
         )
         next_step = "let the proxy or gateway behind mcpspy pass on all headers that begin with Mcp-"
         side = "proxy"
-        is_old = not facts.session.is_modern and failed.method != "server/discover" and failed.refusal is None
+        is_old = not facts.session.is_modern and failed.method != "server/discover" and not failed.is_refused
         if failed.code == -32020 and is_old and not missing:
             title = (
                 f"a header of {failed.about} is missing further behind ({quote(failed.words)}): the client need not send it "

@@ -6,9 +6,8 @@ import re
 
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.definition import FailureRow
-from mcpspy.analysis.explain.causes.requests import ERRORS
 from mcpspy.analysis.explain.claims import Level
-from mcpspy.analysis.explain.symptoms import FailedRequest
+from mcpspy.analysis.explain.symptoms import ERRORS, FailedRequest
 from mcpspy.core.session.exchange import SUBSCRIBE, State
 
 _LISTEN = ex.request(SUBSCRIBE, notifications={"toolsListChanged": True})
@@ -56,7 +55,7 @@ FailureRow(
     states=(State.ERROR, State.LATE_ERROR),  # A tool error may be about the tool's own sessions.
     words=_SESSION,
     if_failed=lambda facts, failed: (
-        failed.refusal is None and bool(facts.http.session_ids) and not _names_session(failed)
+        not failed.is_refused and bool(facts.http.session_ids) and not _names_session(failed)
     ),
     is_together=True,
     positive=ex.session("@ http", ex.call(), ex.error("Session not found", -32000)),
@@ -97,7 +96,7 @@ FailureRow(
     states=ERRORS,
     words=_UNAUTHORIZED,
     if_failed=lambda facts, failed: (
-        failed.refusal is None and facts.http.has_token and not _OWN_KEY.search(failed.words[:400])
+        not failed.is_refused and facts.http.has_token and not _OWN_KEY.search(failed.words[:400])
     ),
     is_together=True,
     positive=ex.session("@ http", ex.call(), ex.answered(200, {"authorization": "Bearer x"}), _REFUSED_KEY),
@@ -136,7 +135,7 @@ FailureRow(
     r"|(?:missing|no|without) (?:an? )?(?:bearer|authorization)",
     if_failed=lambda facts, failed: (
         not facts.is_stdio
-        and failed.refusal is None
+        and not failed.is_refused
         and not facts.http.has_token
         and not _OWN_LOGIN.search(failed.words[:400])
     ),

@@ -298,7 +298,7 @@ def initialized_overtaken(facts: Facts) -> Iterator[Claim]:
         and not each.is_handshake
         and _NOT_YET.search(each.words)
     ]
-    symptoms = [*(each for _, each in found), *(each for each in failed if each.refusal is None)]
+    symptoms = [*(each for _, each in found), *(each for each in failed if not each.is_refused)]
     if not symptoms:
         return
     what, words = (about(found[0][0]), said(*found[0])) if found else (failed[0].about, failed[0].words)

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
-from mcpspy.analysis.explain.causes.requests import ERRORS, SILENT, without_response
+from mcpspy.analysis.explain.causes.requests import SILENT, without_response
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import evidence, quote
 from mcpspy.analysis.explain.facts import PATIENCE, Facts
-from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, ServerEnd
+from mcpspy.analysis.explain.symptoms import ERRORS, ClientLeft, FailedRequest, ServerEnd
 from mcpspy.analysis.lint.finding import Finding
 from mcpspy.core.counted import duration
 from mcpspy.core.protocol.message import Failure
@@ -83,7 +83,7 @@ def error_without_id(facts: Facts) -> Iterator[Claim]:
         found = [
             each for each in _findings(facts, "ENV207", side=other(failed.side)) if _is_near(each, failed)
         ]
-        if not found or failed.refusal is not None or failed.code in _UNREADABLE_REQUEST:
+        if not found or failed.is_refused or failed.code in _UNREADABLE_REQUEST:
             continue
         side = other(failed.side)
         title = (

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.exchanges import about, exchanges, is_overcome, said
+from mcpspy.analysis.explain.causes.requests import errors
 from mcpspy.analysis.explain.causes.sign_in import RULES, sign_in_claim, steps_of, unauthorized
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import clause, quote
@@ -297,6 +298,19 @@ def _key_of(facts: Facts, exchange: RefusedExchange) -> str:
     return next((name for name in names if _KEY.search(name)), "")
 
 
+_NO_TOKEN = re.compile(
+    r"(?i)\b(?:missing|no|without)\b.{0,20}\b(?:bearer|token|authori[sz]ation)|\b(?:unauthenticated|401)\b|not authenticated"
+)
+"""A server that found no token in the request, and answers with HTTP 200."""
+
+
+def _is_left_out(facts: Facts, failed: FailedRequest) -> bool:
+    """Return whether the request had no token, after others had one."""
+    return not failed.is_refused and any(
+        failed.asked_at <= at <= failed.until + 0.1 for at in facts.http.left_out
+    )
+
+
 SECONDS_OF_A_PROBE = 2.0
 """Some clients ask without a token first, and send it at once after the 401."""
 
@@ -306,10 +320,17 @@ SECONDS_OF_A_PROBE = 2.0
     "the client leaves out the token that it has",
     Level.EXACT,
     rules=RULES,
-    positive=ex.session(
-        "@ http",
-        *(ex.call(), ex.answered(200, ex.WITH_TOKEN), ex.done()),
-        *(ex.call(3), ex.answered(401, "Missing bearer token")),
+    positive=(
+        ex.session(
+            "@ http",
+            *(ex.call(), ex.answered(200, ex.WITH_TOKEN), ex.done()),
+            *(ex.call(3), ex.answered(401, "Missing bearer token")),
+        ),
+        ex.session(
+            "@ http",
+            *(ex.call(), ex.answered(200, ex.WITH_TOKEN), ex.done()),
+            *(ex.call(3), ex.answered(200), ex.error("401 Unauthorized: missing bearer token", number=3)),
+        ),
     ),
     negative=(
         ex.unauthorized(ex.request("ping", 4), ex.answered(200, ex.WITH_TOKEN), ex.result(4)),
@@ -340,6 +361,14 @@ def token_left_out(facts: Facts) -> Iterator[Claim]:
         and not exchange.has_token
         and exchange.agent in facts.http.agents  # Another program may have no token at all.
     ]
+    next_step = (
+        "let the client send the same Authorization header with each request to this server; until then look which of its "
+        "functions leaves it out"
+    )
+    hidden = [each for each in errors(facts) if _NO_TOKEN.search(each.words) and _is_left_out(facts, each)]
+    if hidden:
+        title = f"{hidden[0].about} was sent without the token with which requests before had succeeded{clause(hidden[0].words)}"
+        yield Claim(title=title, next_step=next_step, symptoms=[*hidden], side=CLIENT)
     if not left_out or any(at > left_out[0][0].at for at in signing_in):
         return  # A sign-in begins with a request without a token.
     first, symptom = left_out[0]
@@ -347,10 +376,6 @@ def token_left_out(facts: Facts) -> Iterator[Claim]:
     is_probe = succeeded_at is not None and succeeded_at - first.at < SECONDS_OF_A_PROBE
     words = said(first, symptom)
     title = f"{about(first)} was sent without the token with which requests before had succeeded: HTTP 401{clause(words)}"
-    next_step = (
-        "let the client send the same Authorization header with each request to this server; until then look which of its "
-        "functions leaves it out"
-    )
     symptoms = [*(each for _, each in left_out), *facts.violations(*RULES.split())]
     yield Claim(title, next_step, symptoms, side=CLIENT, is_observation=is_probe)
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mcpspy.analysis.explain.facts import Facts
-from mcpspy.analysis.explain.symptoms import FailedRequest
+from mcpspy.analysis.explain.symptoms import ERRORS, FailedRequest
 from mcpspy.core.protocol.spec import CLIENT
 from mcpspy.core.session.exchange import State
 
-ERRORS = (State.ERROR, State.TOOL_ERROR, State.LATE_ERROR, State.LATE_TOOL_ERROR)
 SILENT = (State.UNANSWERED, State.CANCELLED)
 _LATE = (State.LATE_OK, State.LATE_ERROR, State.LATE_TOOL_ERROR)
 

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.leaving import REJECTED, SECONDS_TO_LEAVE
-from mcpspy.analysis.explain.causes.requests import ERRORS, errors, has_fixed_form, held_up
+from mcpspy.analysis.explain.causes.requests import errors, has_fixed_form, held_up
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import clause, quote
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.symptoms import (
+    ERRORS,
     ClientLeft,
     FailedRequest,
     RefusedExchange,
@@ -171,7 +172,7 @@ _ABSENT = re.compile(r"(?i)\brequired\b|\bmissing\b|undefined|\bnull\b|\bNone\b"
 
 def _is_of_tool(failed: FailedRequest) -> bool:
     """Return whether an error of a call is about another version: of TLS, a database, an interface."""
-    if has_fixed_form(failed.method) or failed.refusal is not None or failed.code == -32022:
+    if has_fixed_form(failed.method) or failed.is_refused or failed.code == -32022:
         return False
     return _DATE.search(failed.words) is None and re.search(r"(?i)\bmcp\b", failed.words) is None
 

@@ -75,6 +75,9 @@ _CONTENT = re.compile(
 )
 """Parsers of files that hold settings."""
 
+_OF_SYSTEM = re.compile(r"(?i)\bunsupported (?:operating system|platform)\b")
+"""A program that is not written for this system, or does not state for which ones it is."""
+
 
 def _side_of(end: ServerEnd) -> str:
     """Return the side of a server that ended before it answered, by the error that it names."""
@@ -83,6 +86,8 @@ def _side_of(end: ServerEnd) -> str:
         return "configuration"
     if not text or not is_error(text):
         return SERVER if end.code == 0 and not _STATE.search(text) else ""
+    if _OF_SYSTEM.search(text):
+        return ""
     if _CONTENT.search(text):
         return ""  # A file of the user, or what the server has itself.
     if BUG.search(text):
@@ -320,7 +325,7 @@ def start_slow(facts: Facts) -> Iterator[Claim]:
         yield Claim(title, next_step, [], evidence=said, side=side)
     for failed in facts.failed():
         is_late = failed.answer_at is not None and failed.gave_up_at is not None
-        is_begin = failed.is_handshake and failed.side == CLIENT and failed.refusal is None
+        is_begin = failed.is_handshake and failed.side == CLIENT and not failed.is_refused
         is_installing = (
             bool(lines) and failed.until - lines[-1].at < QUIET_SECONDS and not _has_begun(facts, lines[-1])
         )

@@ -8,11 +8,11 @@ from difflib import get_close_matches
 
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.definition import FailureRow
-from mcpspy.analysis.explain.causes.requests import ERRORS, errors
+from mcpspy.analysis.explain.causes.requests import errors
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import quote
 from mcpspy.analysis.explain.facts import Facts
-from mcpspy.analysis.explain.symptoms import FailedRequest
+from mcpspy.analysis.explain.symptoms import ERRORS, FailedRequest
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 
 _UNKNOWN = re.compile(

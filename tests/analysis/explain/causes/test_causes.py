@@ -513,3 +513,18 @@ def test_the_rules_that_are_checked_are_those_that_the_causes_name() -> None:
     modules = Path(str(causes.__file__)).parent.glob("*.py")
     assert rules_in("".join(path.read_text(encoding="utf-8") for path in modules)) == READ_RULES
     assert {rule.code for rule in RULES} >= READ_RULES
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ("connect ECONNREFUSED 127.0.0.1:5432", "service-unreachable"),
+        ("401 Unauthorized: invalid api key", "service-refused-key"),
+        ("ENOSPC: no space left on device, write", "disk-full"),
+    ],
+)
+@pytest.mark.parametrize("media_type", ["application/json", "text/event-stream"])
+def test_an_error_has_the_same_cause_in_an_event_stream(words: str, code: str, media_type: str) -> None:
+    answered = ex.answered(200, {}, {"content-type": media_type})
+    diagnosis = explained(ex.session("@ http", ex.call(), answered, failed_with(words))).diagnosis()
+    assert diagnosis.causes[0].code == code
