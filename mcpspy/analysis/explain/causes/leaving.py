@@ -11,6 +11,7 @@ from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import evidence, named_error, of_finding, quote
 from mcpspy.analysis.explain.facts import PATIENCE, Facts
 from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, RefusedExchange, ServerEnd
+from mcpspy.analysis.lint.finding import Finding
 from mcpspy.core.counted import duration
 from mcpspy.core.protocol.message import Notification
 from mcpspy.core.protocol.spec import CLIENT, SERVER
@@ -95,73 +96,85 @@ def client_left(facts: Facts) -> Iterator[Claim]:
         if facts.is_stdio and suspects and all(each.code in ("ENV101", "ENV102") for each in suspects):
             continue  # Text in place of messages: `stdout-noise`.
         is_silent = not left.is_initialized and not facts.session.is_modern
-        after = f"{duration(left.after)} after {left.message}"
         if suspects:
-            first = suspects[0]
-            after = after if first.place == left.place else f"soon after {first.about or left.message}"
-            title = f"the client left {after}: {quote(first.message)}"
-            next_step = f"correct the form of this message: {first.code} (mcpspy lint explains it)"
-            named = _NOTIFICATION.search(first.error or "")
-            if named is not None and facts.client.methods[named[0]]:
-                title = (
-                    f"the client left after the server had answered {named[0]} with an error, under an "
-                    f"id that is not its own: {quote(first.message)}"
-                )
-                next_step = _NOT_TO_NOTIFICATIONS
-            elif first.code == "ENV204" and (notified := _last_notification(facts, first.at)):
-                title = (
-                    f"the client left after the server had answered {notified}, a notification, under an id that no request "
-                    f"has: {quote(first.message)}"
-                )
-                next_step = _NOT_TO_NOTIFICATIONS
-            elif first.code == "ENV206":
-                next_step = _NOT_TO_NOTIFICATIONS
-            symptoms = [left, *facts.violations(*{each.code for each in suspects}, side=SERVER)]
-            lines = [of_finding(each) for each in suspects[:3]]
-            yield Claim(title, next_step, symptoms, evidence=lines, side=SERVER)
+            yield _of_suspects(facts, left, suspects)
         elif is_silent and facts.server.methods and _came_before(facts, left):
-            # The client may leave before the response has come: that is not a second failure.
-            open_then = [
-                each
-                for each in facts.failed(State.UNANSWERED)
-                if (each.method == "initialize" or each.side == SERVER) and left.after <= SECONDS_TO_LEAVE
-            ]
-            title = (
-                f"the client left {after}, without notifications/initialized: the server had sent "
-                f"{', '.join(sorted(facts.server.methods))} before the response to initialize"
-            )
-            next_step = (
-                "let the first message of the server be the response to initialize, and log to stderr until then: "
-                "some clients take the first message for the response"
-            )
-            yield Claim(title, next_step, [left, *open_then], side=SERVER)
+            yield _of_early_messages(facts, left)
         elif is_silent and facts.answered[CLIENT, "initialize"]:
-            last = facts.server.last
-            is_crlf = facts.server.carriage_returns or (
-                last is not None and "\r\n" in (last[0].frame.event_end or "")
-            )
-            how = " (its lines end with CR LF)" if is_crlf else ""
-            if form := _event_form(facts):
-                title = (
-                    f"the client did not continue after {left.message}, which came as {form}: a valid event (HTML, 9.2.6), "
-                    f"which not every reader of events accepts"
-                )
-                next_step = (
-                    "look into the client's log at this time, and let its reader of events accept this form; until then let "
-                    'the server write "data: " with a space, and lines that end with LF'
-                )
-                yield Claim(title, next_step, [left], side=CLIENT, level=Level.SPECIFIC)
-                continue
-            title = (
-                f"the client did not continue after {left.message}: no notifications/initialized, no "
-                f"request{how}"
-            )
-            next_step = (
-                "the client did not understand or accept this response: look into its log at this time; "
-                "compare the revision, capabilities and line ends of the response with what the client "
-                "expects"
-            )
-            yield Claim(title, next_step, [left], level=Level.GENERAL)
+            yield _of_response(facts, left)
+
+
+def _of_suspects(facts: Facts, left: ClientLeft, suspects: list[Finding]) -> Claim:
+    """Return the claim of a client that left after messages with findings."""
+    first = suspects[0]
+    after = f"{duration(left.after)} after {left.message}"
+    if first.place != left.place:
+        after = f"soon after {first.about or left.message}"
+    title = f"the client left {after}: {quote(first.message)}"
+    next_step = f"correct the form of this message: {first.code} (mcpspy lint explains it)"
+    named = _NOTIFICATION.search(first.error or "")
+    if named is not None and facts.client.methods[named[0]]:
+        title = (
+            f"the client left after the server had answered {named[0]} with an error, under an "
+            f"id that is not its own: {quote(first.message)}"
+        )
+        next_step = _NOT_TO_NOTIFICATIONS
+    elif first.code == "ENV204" and (notified := _last_notification(facts, first.at)):
+        title = (
+            f"the client left after the server had answered {notified}, a notification, under an id that no request "
+            f"has: {quote(first.message)}"
+        )
+        next_step = _NOT_TO_NOTIFICATIONS
+    elif first.code == "ENV206":
+        next_step = _NOT_TO_NOTIFICATIONS
+    symptoms = [left, *facts.violations(*{each.code for each in suspects}, side=SERVER)]
+    lines = [of_finding(each) for each in suspects[:3]]
+    return Claim(title, next_step, symptoms, evidence=lines, side=SERVER)
+
+
+def _of_early_messages(facts: Facts, left: ClientLeft) -> Claim:
+    """Return the claim of a client that left after messages before the response to initialize."""
+    # The client may leave before the response has come: that is not a second failure.
+    open_then = [
+        each
+        for each in facts.failed(State.UNANSWERED)
+        if (each.method == "initialize" or each.side == SERVER) and left.after <= SECONDS_TO_LEAVE
+    ]
+    title = (
+        f"the client left {duration(left.after)} after {left.message}, without notifications/initialized: the server had sent "
+        f"{', '.join(sorted(facts.server.methods))} before the response to initialize"
+    )
+    next_step = (
+        "let the first message of the server be the response to initialize, and log to stderr until then: "
+        "some clients take the first message for the response"
+    )
+    return Claim(title, next_step, [left, *open_then], side=SERVER)
+
+
+def _of_response(facts: Facts, left: ClientLeft) -> Claim:
+    """Return the claim of a client that left after the response to initialize."""
+    last = facts.server.last
+    is_crlf = facts.server.carriage_returns or (
+        last is not None and "\r\n" in (last[0].frame.event_end or "")
+    )
+    how = " (its lines end with CR LF)" if is_crlf else ""
+    if form := _event_form(facts):
+        title = (
+            f"the client did not continue after {left.message}, which came as {form}: a valid event (HTML, 9.2.6), "
+            f"which not every reader of events accepts"
+        )
+        next_step = (
+            "look into the client's log at this time, and let its reader of events accept this form; until then let "
+            'the server write "data: " with a space, and lines that end with LF'
+        )
+        return Claim(title, next_step, [left], side=CLIENT, level=Level.SPECIFIC)
+    title = f"the client did not continue after {left.message}: no notifications/initialized, no request{how}"
+    next_step = (
+        "the client did not understand or accept this response: look into its log at this time; "
+        "compare the revision, capabilities and line ends of the response with what the client "
+        "expects"
+    )
+    return Claim(title, next_step, [left], level=Level.GENERAL)
 
 
 _NOT_TO_NOTIFICATIONS = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -38,6 +38,8 @@ class _Stop(NamedTuple):
     title: str
     next_step: str
     side: str
+    steps: Sequence[OauthStep] = ()
+    """Those that show it."""
 
 
 def _stop(facts: Facts, last: OauthStep) -> _Stop:
@@ -200,85 +202,111 @@ def token_missing(facts: Facts) -> Iterator[Claim]:
     refused = [exchange for exchange, _ in unauthorized(facts) if not exchange.has_token]
     if not refused or any(step.status == 200 for step in steps_of(facts, "token")):
         return
-    first, challenge = refused[0], refused[0].response.get("www-authenticate")
-    words = challenge_words(challenge or "") or first.words
-    title = f"{about(first)} was sent without a token, and the server answered HTTP {first.status}"
-    if key := _key_of(facts, first):
-        title = f"{about(first)} was sent with {quote(key, 40)}, and the server answered HTTP {first.status}"
+    first = refused[0]
+    words = challenge_words(first.challenge) or first.words
+    key = _key_of(facts, first)
+    sent = f"with {quote(key, 40)}" if key else "without a token"
+    title = f"{about(first)} was sent {sent}, and the server answered HTTP {first.status}"
     title += f" ({quote(words, 80)})" if words else ""
-    has_worked = facts.has_worked
-    if has_worked:
-        title += ", although requests before had succeeded"
+    title += ", although requests before had succeeded" if facts.has_worked else ""
+    stop = (
+        _renamed_by_gateway(first)
+        or _without_address(facts, first)
+        or _asked_elsewhere(facts)
+        or _unfinished(facts)
+        or _not_begun(facts, first.challenge)
+        # The host may have no token, or leave out the one that it has, or the server refuse what it should let in.
+        or _Stop("", _give_token(first, key, words), "")
+    )
+    yield sign_in_claim(facts, title + stop.title, stop.next_step, *stop.steps, side=stop.side)
+
+
+def _give_token(exchange: RefusedExchange, key: str, words: str) -> str:
+    """Return how to give the client what it did not send, or sent with a wrong value."""
     next_step = "set the Authorization header in the host's configuration, or sign in there"
     if key:
         next_step = f"correct the value of {quote(key, 40)} in the host's configuration: a variable that the host does not replace, or an old key"
     elif re.search(r"(?i)\bapi[ _-]?key|\bx-[a-z][\w-]+", words):
         next_step = f"give the client in the host's configuration what the refusal names: {quote(words, 100)}"
-    if REMAPPED in first.response:
-        title += f", and the gateway in front of it renamed WWW-Authenticate to {REMAPPED}: no client finds the sign-in"
-        next_step = (
-            "let the gateway answer with the header's own name (Amazon API Gateway renames it in answers of an "
-            "integration: set it in a gateway response, or use another kind of integration)"
-        )
-        yield sign_in_claim(facts, title, next_step, side="proxy")
-        return
-    steps = [step for step in facts.http.oauth if step.step not in ("challenge", "retry")]
-    own_flow = {step.fields.get("flow") for step in steps_of(facts, "challenge") if step.at <= first.at}
+    return next_step + (_of_challenge(exchange.challenge) if exchange.status == 401 else "")
+
+
+def _renamed_by_gateway(exchange: RefusedExchange) -> _Stop | None:
+    if REMAPPED not in exchange.response:
+        return None
+    return _Stop(
+        f", and the gateway in front of it renamed WWW-Authenticate to {REMAPPED}: no client finds the sign-in",
+        "let the gateway answer with the header's own name (Amazon API Gateway renames it in answers of an "
+        "integration: set it in a gateway response, or use another kind of integration)",
+        "proxy",
+    )
+
+
+def _begun(facts: Facts) -> list[OauthStep]:
+    """Return the steps of the sign-in after the refusal with which it begins."""
+    return [step for step in facts.http.oauth if step.step not in ("challenge", "retry")]
+
+
+def _without_address(facts: Facts, exchange: RefusedExchange) -> _Stop | None:
+    """Return the stop at a 401 that names no metadata, if there are some that the client never asked for."""
+    steps = _begun(facts)
+    own_flow = {step.fields.get("flow") for step in steps_of(facts, "challenge") if step.at <= exchange.at}
     metadata = [step for step in steps if step.step.endswith("metadata") and step.status == 200]
-    is_hidden = first.status == 401 and challenge is None and metadata
-    if is_hidden and not any(step.fields.get("flow") in own_flow or step.step == "token" for step in steps):
-        title += (
-            ", without WWW-Authenticate; the metadata of a sign-in exists, and the client never asked for it: it did not "
-            "know where"
-        )
-        next_step = (
-            'let the server answer 401 with WWW-Authenticate: Bearer resource_metadata="URL" (RFC 9728, 5.1); some '
-            "libraries for signing in answer 401 on their own, before the code that adds it"
-        )
-        yield sign_in_claim(facts, title, next_step, *metadata, side=SERVER)
-        return
-    if (wanted := _elsewhere(facts)) is not None:
-        asked = steps_of(facts, "server metadata")
-        paths = ", ".join(dict.fromkeys(step.path for step in asked))
-        title += (
-            f"; the client asked for the metadata of the authorization server at {quote(paths, 120)} (HTTP "
-            f"{asked[-1].status}), and never at {quote(wanted, 80)}, where they belong"
-        )
-        next_step = (
-            "let the client ask at the address that is made of the issuer in authorization_servers (RFC 8414, 3.1), not of "
-            "the path of the endpoint; until then let the server answer there too"
-        )
-        yield sign_in_claim(facts, title, next_step, *asked[-2:], side=CLIENT)
-        return
-    if steps:
-        stop = _stop(facts, steps[-1])
-        yield sign_in_claim(facts, title + stop.title, stop.next_step, *steps[-2:], side=stop.side)
-        return
-    if (elsewhere := _metadata_elsewhere(facts, challenge or "")) and not has_worked:
-        title += f", naming the metadata of its sign-in at {quote(elsewhere, 100)}, and the client sent no token after that"
-        next_step = (
+    is_hidden = exchange.status == 401 and not exchange.challenge and metadata
+    if not is_hidden or any(step.fields.get("flow") in own_flow or step.step == "token" for step in steps):
+        return None
+    return _Stop(
+        ", without WWW-Authenticate; the metadata of a sign-in exists, and the client never asked for it: it did not "
+        "know where",
+        'let the server answer 401 with WWW-Authenticate: Bearer resource_metadata="URL" (RFC 9728, 5.1); some '
+        "libraries for signing in answer 401 on their own, before the code that adds it",
+        SERVER,
+        metadata,
+    )
+
+
+def _asked_elsewhere(facts: Facts) -> _Stop | None:
+    if (wanted := _elsewhere(facts)) is None:
+        return None
+    asked = steps_of(facts, "server metadata")
+    paths = ", ".join(dict.fromkeys(step.path for step in asked))
+    return _Stop(
+        f"; the client asked for the metadata of the authorization server at {quote(paths, 120)} (HTTP "
+        f"{asked[-1].status}), and never at {quote(wanted, 80)}, where they belong",
+        "let the client ask at the address that is made of the issuer in authorization_servers (RFC 8414, 3.1), not of "
+        "the path of the endpoint; until then let the server answer there too",
+        CLIENT,
+        asked[-2:],
+    )
+
+
+def _unfinished(facts: Facts) -> _Stop | None:
+    steps = _begun(facts)
+    return _stop(facts, steps[-1])._replace(steps=steps[-2:]) if steps else None
+
+
+def _not_begun(facts: Facts, challenge: str) -> _Stop | None:
+    """Return the stop before a sign-in whose metadata a 401 names."""
+    if (elsewhere := _metadata_elsewhere(facts, challenge)) and not facts.has_worked:
+        return _Stop(
+            f", naming the metadata of its sign-in at {quote(elsewhere, 100)}, and the client sent no token after that",
             "begin the sign-in in the client, and look in its log whether it read this document: what it asks there does not "
-            "pass this point; if the server takes a fixed token, set the Authorization header in the host's configuration"
+            "pass this point; if the server takes a fixed token, set the Authorization header in the host's configuration",
+            "",
         )
-        yield sign_in_claim(facts, title, next_step, side="")
-        return
-    if "resource_metadata" in (challenge or "") and (not has_worked or facts.http.token_accepted_at is None):
-        title += ", naming the metadata of its sign-in, which the client never asked for"
-        next_step = (
+    if "resource_metadata" in challenge and (not facts.has_worked or facts.http.token_accepted_at is None):
+        return _Stop(
+            ", naming the metadata of its sign-in, which the client never asked for",
             "use a client that signs in by OAuth, or begin the sign-in in it; if the server takes a fixed token, set the "
-            "Authorization header in the host's configuration"
+            "Authorization header in the host's configuration",
+            CLIENT,
         )
-        yield sign_in_claim(facts, title, next_step, side=CLIENT)
-        return
-    if first.status == 401:
-        next_step += _of_challenge(challenge)
-    # The host may have no token, or leave out the one that it has, or the server refuse what it should let in.
-    yield sign_in_claim(facts, title, next_step, side="")
+    return None
 
 
-def _of_challenge(challenge: str | None) -> str:
+def _of_challenge(challenge: str) -> str:
     """Return what the challenge of a 401 lacks for a sign-in, to follow a next step; the client asked for no metadata."""
-    if challenge is None:
+    if not challenge:
         return "; the server names no way to sign in: 401 lacks WWW-Authenticate"
     if "bearer" in challenge.lower() and "resource_metadata" not in challenge:
         return (
