@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.framing import text_of
 from mcpspy.analysis.explain.causes.requests import SHORT_WAIT
+from mcpspy.analysis.explain.causes.silent_starts import QUIET_SECONDS
 from mcpspy.analysis.explain.causes.start import ENGINES, before_answer
-from mcpspy.analysis.explain.causes.waiting import QUIET_SECONDS, had_read_nothing
+from mcpspy.analysis.explain.causes.waiting import had_read_nothing
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import BUG, NamedError, PrintedLine, evidence, is_error, quote
 from mcpspy.analysis.explain.facts import Facts

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.requests import LONG_WAIT, SHORT_WAIT, without_response
-from mcpspy.analysis.explain.causes.waiting import OF_MEANING
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import NamedError, clause, named_error, of_finding, quote
 from mcpspy.analysis.explain.facts import PATIENCE, Facts
@@ -14,6 +13,9 @@ from mcpspy.analysis.explain.symptoms import FailedRequest, IgnoredResponse, Ser
 from mcpspy.core.counted import duration
 from mcpspy.core.protocol.spec import CLIENT, SERVER, other
 from mcpspy.core.session.exchange import State
+
+_OF_MEANING = ("AGENT", "HOST", "SEC", "DATA306")
+"""Rules about the meaning of a message, and not about its form, for which a parser refuses it."""
 
 
 @cause(
@@ -31,7 +33,7 @@ def response_ignored(facts: Facts) -> Iterator[Claim]:
         rejecting = [
             each
             for each in ignored.findings
-            if each.side != ignored.side and not each.code.startswith(OF_MEANING)
+            if each.side != ignored.side and not each.code.startswith(_OF_MEANING)
         ]
         why = f": {rejecting[0].message}" if rejecting else ""
         look = f"look into the {ignored.side}'s log at this time: it got the response"
