@@ -20,7 +20,7 @@ from mcpspy.analysis.explain.causes.examples import (
     session,
     stderr,
 )
-from mcpspy.analysis.explain.causes.trouble_advice import side_of_trouble, step_of_trouble
+from mcpspy.analysis.explain.causes.trouble_advice import advice_on
 from mcpspy.analysis.explain.causes.troubles import TROUBLES, trouble_of
 from mcpspy.analysis.explain.claims import Claim, Explain, Level, cause
 from mcpspy.analysis.explain.evidence import BUG, EvidenceLine, NamedError, named_error, quote, quote_error
@@ -147,8 +147,7 @@ def _explains(trouble: Trouble) -> Explain:
             title = f"{same[0].about}: {quote_error(same[0].words)}"
             title += f"; also {', '.join(sorted(others)[:3])}" if others else ""
             lines = [each.line for each in same[:2] if each.line is not None]
-            step = step_of_trouble(facts, trouble, same[0].words)
-            side = side_of_trouble(facts, trouble, same[0].words)
+            side, step = advice_on(facts, trouble, same[0].words)
             if not is_end and (named := _named_by_call(same[0].symptom, trouble, same[0].words)):
                 side = ""
                 step = f"the call itself names {quote(named, 80)!r}: check that first; if it is right: {step}"

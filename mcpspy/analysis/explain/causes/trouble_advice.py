@@ -30,10 +30,9 @@ def _other_package(facts: Facts, words: str) -> str:
     return "" if any(name in word for word in facts.command or ["."]) else name
 
 
-def _has_conflict(facts: Facts, trouble: Trouble, words: str) -> bool:
+def _has_conflict(words: str) -> bool:
     """Return whether the packages that a server needs exclude each other."""
-    is_named = trouble.code == "module-missing" and _CONFLICT.search(words) is not None
-    return is_named and _NOT_THERE.search(words) is None
+    return _CONFLICT.search(words) is not None and _NOT_THERE.search(words) is None
 
 
 _MISSING = re.compile(r"No module named '?([\w-]+)")
@@ -94,27 +93,21 @@ def _beside_program(facts: Facts, words: str) -> bool:
     return any(len(folder) > 1 and folder in words for folder in folders)
 
 
-def _is_other_version(facts: Facts, trouble: Trouble, words: str) -> bool:
-    """Return whether the server was installed with a version of a package that it does not work with."""
-    is_missing = trouble.code == "module-missing" and not _own_package(facts, words)
-    return is_missing and _OTHER_VERSION.search(words) is not None
-
-
-def _is_undeclared(facts: Facts, trouble: Trouble, words: str) -> bool:
+def _is_undeclared(facts: Facts, words: str) -> bool:
     """Return whether a package imports what it does not declare: its runner has installed what it declares."""
     is_run = facts.program_name in _PACKAGE_RUNNERS
     is_import = _MISSING.search(words) is not None or _MISSING_IN_NODE.search(words) is not None
-    return trouble.code == "module-missing" and is_run and is_import and not _own_package(facts, words)
+    return is_run and is_import and not _own_package(facts, words)
 
 
 _IMPORTER = re.compile(r"imported from .*[/\\]node_modules[/\\]((?:@[\w.-]+[/\\])?[\w.-]+)")
 _FILE_MISSING = re.compile(r"(?i)cannot find module ['\"][^'\"]*[/\\]node_modules[/\\]")
 
 
-def _is_half_installed(facts: Facts, trouble: Trouble, words: str) -> bool:
+def _is_half_installed(facts: Facts, words: str) -> bool:
     """Return whether a file is missing between two packages that the command does not name: not the server's own mistake."""
     importer = _IMPORTER.search(words)
-    if trouble.code != "package-broken" or importer is None or not _FILE_MISSING.search(words):
+    if importer is None or not _FILE_MISSING.search(words):
         return False
     name = importer[1].replace("\\", "/")
     return bool(facts.command) and not any(name in word for word in facts.command)
@@ -123,34 +116,6 @@ def _is_half_installed(facts: Facts, trouble: Trouble, words: str) -> bool:
 def _is_home_unexpanded(facts: Facts, words: str) -> bool:
     """Return whether a path begins with ~ that is not from the command."""
     return _HOME.search(words) is not None and not any("~" in word for word in facts.command)
-
-
-def side_of_trouble(facts: Facts, trouble: Trouble, words: str) -> str:
-    """Return the side that has to correct a trouble; empty if the error does not tell."""
-    if _is_other_version(facts, trouble, words) or _is_undeclared(facts, trouble, words):
-        return SERVER
-    if trouble.code == "install-failed" and re.search(OF_CACHE, words, re.IGNORECASE):
-        return "environment"
-    if trouble.code == "file-missing" and _split_path(facts, words):
-        return ""  # The user or the host divided it at its blanks.
-    if trouble.code == "file-missing" and _beside_program(facts, words):
-        return ""  # The program should bring it, or the user has to make it, such as a file of credentials.
-    if trouble.code == "module-missing" and _lacks_itself(facts, words):
-        return SERVER
-    if trouble.code == "permission-denied" and ".bin" in words and _IN_PACKAGE.search(words):
-        return ""  # The package was published so, or its installation.
-    if _is_half_installed(facts, trouble, words):
-        return ""  # An interrupted installation, or a release of one of them.
-    if _has_conflict(facts, trouble, words):
-        return "" if "--with" in facts.command else SERVER
-    if trouble.code == "module-missing" and _other_package(facts, words):
-        return ""  # The package needs what was never published, or the registry does not show it (a mirror, a minimal age).
-    if trouble.code == "file-missing" and _is_home_unexpanded(facts, words):
-        return ""  # A script around the server has it, or the server.
-    if trouble.code == "file-missing" and _IN_PACKAGE.search(words):
-        named = [word for word in facts.command if len(word) > 2 and word.strip("\"'") in words]
-        return trouble.side if named else ""  # A file of the installed package, which no configuration names.
-    return trouble.side
 
 
 _BARE = re.compile(r"[^\s/\\=:.@-][^/\\=:@]*")
@@ -173,95 +138,117 @@ def _is_absolute(facts: Facts, words: str) -> bool:
     return any(word in words for word in facts.command if re.match(r"/.*/|[A-Za-z]:[\\/]", word))
 
 
-def _next_step_of_module(facts: Facts, trouble: Trouble, words: str) -> str:
-    """Return the next step if a package was found, and something else about it is wrong; empty if it is missing."""
-    cwd = facts.header.cwd
-    if _has_conflict(facts, trouble, words):
-        return (
+def _of_module(facts: Facts, side: str, words: str) -> tuple[str, str] | None:
+    """Return the side and the next step if a package was found, and something else about it is wrong; None if it is missing."""
+    if _has_conflict(words):
+        return "" if "--with" in facts.command else SERVER, (
             "packages that the server needs exclude each other: use another version of it, and tell its author; a newer "
             "release of one of them may be the reason (uvx --exclude-newer DATE)"
         )
     if _lacks_itself(facts, words):
-        return (
+        return SERVER, (
             "the package was installed, and does not have its own module: it was built without it. Tell its author, and use the "
             "version before; a stale cache has the same effect (uv cache clean, uvx --refresh)"
         )
     if other := _other_package(facts, words):
-        return (
+        # The package needs what was never published, or the registry does not show it (a mirror, a minimal age).
+        return "", (
             f"the server's package needs {quote(other, 60)!r}, which the registry does not have in this version: try it with "
             f"the public registry; if that has it, look at the mirror (npm config get registry, a minimal age of releases); if "
             f"not, use the version of the server before, and tell its author"
         )
     if (own := _own_package(facts, words)) and own in facts.command:  # python -m NAME
-        return (
+        return side, (
             f"install the package that has {quote(own, 40)!r} into this interpreter ({quote(facts.program, 80)}), or "
             f"start the server with uvx, or with the interpreter that has it"
         )
     if own:
-        return (
+        return side, (
             f"{quote(own, 40)!r} is the program's own package, and is not found from "
-            f"{quote(cwd or 'the working directory', 80)}: give the absolute path of the file, set "
+            f"{quote(facts.header.cwd or 'the working directory', 80)}: give the absolute path of the file, set "
             f"PYTHONPATH by env, or install the project"
         )
-    if _is_undeclared(facts, trouble, words) and not _OTHER_VERSION.search(words):
-        return (
-            "the package imports what it does not declare: tell its author; until then name the missing one beside it "
-            "(uvx --with NAME, npx -p NAME -p PACKAGE), or use the version before"
-        )
-    if _is_other_version(facts, trouble, words):
-        return (
+    if _OTHER_VERSION.search(words):
+        return SERVER, (
             "the package is installed in a version that has no such module: let the server's dependencies name the "
             f"version that it was written for, or update it; until then start it with that version (uvx --with "
             f"'{'mcp' if _OF_SDK.search(words) else 'package'}<2')"
         )
-    return ""
-
-
-def step_of_trouble(facts: Facts, trouble: Trouble, words: str) -> str:
-    """Return the next step; of a path, also where the server was started, and of a module whose
-    package is there, its version.
-    """
-    cwd, next_step = facts.header.cwd, advised(trouble.next_step, words)
-    if trouble.code == "file-missing" and _is_absolute(facts, words):
-        next_step = (
-            "no file has this path: correct it in the host's configuration, or build the project first (npm run build), if the "
-            "path is of a file that its build makes"
+    if _is_undeclared(facts, words):
+        return SERVER, (
+            "the package imports what it does not declare: tell its author; until then name the missing one beside it "
+            "(uvx --with NAME, npx -p NAME -p PACKAGE), or use the version before"
         )
-    if trouble.code == "file-missing" and (whole := _split_path(facts, words)):
-        return (
+    return None
+
+
+def _of_file(facts: Facts, side: str, words: str) -> tuple[str, str]:
+    """Return the side, and the next step if more is known of a missing file than its path; else an empty one."""
+    if whole := _split_path(facts, words):  # The user or the host divided it at its blanks.
+        return "", (
             f"the path may be {quote(whole, 100)!r}, which was divided at its blanks: write it as one argument, without quotation marks; "
             f"if the configuration has it so, the host starts the server through a shell: let it quote its arguments, or use a path "
             f"without blanks"
         )
-    if trouble.code == "file-missing" and _beside_program(facts, words):
-        return (
+    if _beside_program(facts, words):
+        # The program should bring it, or the user has to make it, such as a file of credentials.
+        return "", (
             "this file belongs beside the program that the command names: if it is a part of the program, its build left it out "
             "(build it again, tell its author); if it holds your settings or credentials, create it there"
         )
-    if trouble.code == "module-missing" and (step := _next_step_of_module(facts, trouble, words)):
-        return step
-    if trouble.code == "file-missing" and (unset := _VARIABLE.search(words)) is not None:
-        return (
+    is_of_home = _is_home_unexpanded(facts, words)  # A script around the server has it, or the server.
+    named = [word for word in facts.command if len(word) > 2 and word.strip("\"'") in words]
+    if is_of_home or (_IN_PACKAGE.search(words) and not named):
+        side = ""  # No configuration names a file of the installed package.
+    if (unset := _VARIABLE.search(words)) is not None:
+        return side, (
             f"the path has a variable in it that no one replaced, {quote(unset[0], 60)}: hosts pass only few variables on, "
             f"and not all replace them; set it by env in the host's configuration, or write its value"
         )
-    if trouble.code == "file-missing" and _is_home_unexpanded(facts, words):
-        return (
+    if is_of_home:
+        return side, (
             "the path begins with ~, which no shell replaces in quotes: correct the script or the program "
             "that has it ($HOME, or the whole path)"
         )
+    return side, ""
+
+
+def advice_on(facts: Facts, trouble: Trouble, words: str) -> tuple[str, str]:
+    """Return the side that has to correct a trouble, which is empty if the error does not tell, and the next step."""
+    side, next_step, cwd = trouble.side, advised(trouble.next_step, words), facts.header.cwd
+    match trouble.code:
+        case "install-failed" if re.search(OF_CACHE, words, re.IGNORECASE):
+            side = "environment"
+        case "package-broken" if _is_half_installed(facts, words):
+            side = ""  # An interrupted installation, or a release of one of them.
+        case "permission-denied" if ".bin" in words and _IN_PACKAGE.search(words):
+            side = ""  # The package was published so, or its installation.
+        case "module-missing":
+            if (found := _of_module(facts, side, words)) is not None:
+                return found
+        case "file-missing":
+            side, step = _of_file(facts, side, words)
+            if step:
+                return side, step
+            if _is_absolute(facts, words):
+                next_step = (
+                    "no file has this path: correct it in the host's configuration, or build the project first (npm run build), if the "
+                    "path is of a file that its build makes"
+                )
     quoted = next((word for word in facts.command if _QUOTED.fullmatch(word)), None)
-    if quoted is not None and trouble.code in ("file-missing", "command-not-found", "module-missing"):
-        return (
+    if quoted is not None and trouble.code in ("file-missing", "module-missing"):
+        next_step = (
             f"remove the quotation marks inside the argument {quote(quoted, 100)}: a host starts no shell, so they are part "
             f"of the name; an argument may contain spaces"
         )
-    is_of_root = trouble.code in (
-        "permission-denied",
-        "read-only-folder",
-        "file-missing",
-    ) and _ROOT_PATH.search(words)
-    is_relative = trouble.code == "file-missing" and _RELATIVE_PATH.search(words)
-    if cwd is not None and (is_of_root or is_relative):
-        return f"{next_step}; this server was started in {quote(cwd, 80)}"
-    return next_step
+    elif cwd is not None and _is_of_folder(trouble, words):
+        next_step = f"{next_step}; this server was started in {quote(cwd, 80)}"
+    return side, next_step
+
+
+def _is_of_folder(trouble: Trouble, words: str) -> bool:
+    """Return whether a path is one of the folder in which the server was started: a relative one, or of the root."""
+    if trouble.code == "file-missing" and _RELATIVE_PATH.search(words):
+        return True
+    is_path = trouble.code in ("permission-denied", "read-only-folder", "file-missing")
+    return is_path and _ROOT_PATH.search(words) is not None
