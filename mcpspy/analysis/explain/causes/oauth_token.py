@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
-from mcpspy.analysis.explain.causes.compared import by_values
+from mcpspy.analysis.explain.causes.compared import OauthDecision, by_values
 from mcpspy.analysis.explain.causes.definition import FailureRow
 from mcpspy.analysis.explain.causes.oauth_errors import FORGOTTEN, by_error, is_registered
 from mcpspy.analysis.explain.causes.sign_in import (
@@ -100,59 +100,70 @@ def oauth_token(facts: Facts) -> Iterator[Claim]:
                 "answers invalid_grant for a dead refresh token"
             )
     title = f"the {what} was refused (HTTP {step.status}){clause(words)}"
+    for found in (*_known_of(facts, step, words, side, next_step), by_values(step, words)):
+        if found is not None:
+            title += f"; {found.title}" if found.title else ""
+            side, next_step = found.side, found.next_step
+    yield sign_in_claim(facts, title, next_step, step, side=side)
+
+
+def _known_of(
+    facts: Facts, step: OauthStep, words: str, side: str, next_step: str
+) -> Iterator[OauthDecision]:
+    """Yield what the recording shows of a refused request beside its error; the last one decides."""
+    names, has_header = names_of(step), step.fields.get("http") in facts.http.with_token
     if (count := _at_once(facts, step)) > 1:
-        title += f"; the client had begun {count} sign-ins at once, and each replaces the code_verifier of the one before"
-        next_step, side = _ONE_SIGN_IN, CLIENT
+        yield OauthDecision(
+            f"the client had begun {count} sign-ins at once, and each replaces the code_verifier of the one before",
+            CLIENT,
+            _ONE_SIGN_IN,
+        )
     before = [
         step.at - each.at
         for each in steps_of(facts, "token")
         if each.status == 200 and "refresh_token" in names_of(each) and 0 <= step.at - each.at < TOGETHER
     ]
     if "refresh_token" in names and "invalid_grant" in words and before:
-        title += (
-            f"; the client had refreshed it {duration(min(before))} before, which used the refresh token up"
-        )
-        next_step = (
+        yield OauthDecision(
+            f"the client had refreshed it {duration(min(before))} before, which used the refresh token up",
+            CLIENT,
             "let the client refresh a token once, and all requests wait for that: servers that rotate refresh tokens "
-            "revoke all of them if one is used twice (RFC 9700, 4.14.2); then sign in again"
+            "revoke all of them if one is used twice (RFC 9700, 4.14.2); then sign in again",
         )
-        side = CLIENT
-    if step.step == "token" and _LACKS.search(words) and is_basic:
-        title += "; the request has an Authorization header, and no client_id in its form"
-        next_step = (
+    if step.step == "token" and _LACKS.search(words) and has_header and "client_id" not in names:
+        yield OauthDecision(
+            "the request has an Authorization header, and no client_id in its form",
+            side,
             "the client named itself by HTTP Basic (client_secret_basic): let the token endpoint read this header, as it must for "
             "clients with a secret (RFC 6749, 2.3.1); or let the client use the method that the registration answered "
-            "(token_endpoint_auth_method), such as client_secret_post"
+            "(token_endpoint_auth_method), such as client_secret_post",
         )
-    has_header = step.fields.get("http") in facts.http.with_token
     is_bare = words.startswith("invalid_client") or words == "invalid_request"
     is_twice = has_header and "client_secret" in names and is_bare
     if step.step != "authorize" and (is_twice or _TWICE.search(words)):
         form = [name for name in ("client_id", "client_secret", "client_assertion") if name in names]
-        if has_header and form:
-            title += f"; the request has an Authorization header, and {' and '.join(form)} in its form too"
-        next_step = (
+        both = f"the request has an Authorization header, and {' and '.join(form)} in its form too"
+        yield OauthDecision(
+            both if has_header and form else "",
+            CLIENT,
             "let the client authenticate by one method alone (RFC 6749, 2.3), the one that the registration answered "
             "(token_endpoint_auth_method): client_secret_basic is the header with neither client_id nor client_secret "
-            "in the form, client_secret_post is the form without the header"
+            "in the form, client_secret_post is the form without the header",
         )
-        side = CLIENT
     elif has_header and "client_id" in names and words.startswith("invalid_client"):
-        title += "; the request has an Authorization header, and client_id in its form too"
-        next_step += "; some servers also refuse a client that names itself in both places"
+        yield OauthDecision(
+            "the request has an Authorization header, and client_id in its form too",
+            side,
+            f"{next_step}; some servers also refuse a client that names itself in both places",
+        )
     elif step.step == "token" and _is_unauthenticated(facts, step, words):
-        title += (
-            "; the client had registered without token_endpoint_auth_method, which means client_secret_basic (RFC 7591, "
-            "2), and its request has neither an Authorization header nor a client_secret"
-        )
-        next_step = (
+        yield OauthDecision(
+            "the client had registered without token_endpoint_auth_method, which means client_secret_basic (RFC 7591, "
+            "2), and its request has neither an Authorization header nor a client_secret",
+            CLIENT,
             "let the client register with token_endpoint_auth_method none if it has no secret; else let it send the "
-            "secret that it got, by the method that the registration answered"
+            "secret that it got, by the method that the registration answered",
         )
-        side = CLIENT
-    if (decision := by_values(step, words)) is not None:
-        title, side, next_step = f"{title}; {decision.title}", decision.side, decision.next_step
-    yield sign_in_claim(facts, title, next_step, step, side=side)
 
 
 def _of_authorize(facts: Facts, step: OauthStep, words: str, found: tuple[str, str]) -> tuple[str, str]:
