@@ -319,6 +319,8 @@ def _side(facts: Facts, trouble: Trouble, words: str) -> str:
     if trouble.code == "file-missing" and _IN_PACKAGE.search(words):
         named = [word for word in facts.command if len(word) > 2 and word.strip("\"'") in words]
         return trouble.side if named else ""  # A file of the installed package, which no configuration names.
+    if trouble.code == "file-missing" and not any(word in words for word in facts.command if len(word) > 2):
+        return ""  # A path that the command does not have.
     return trouble.side
 
 
