@@ -32,7 +32,7 @@ class _Row(NamedTuple):
     is_observation: bool = False
     negative: str | tuple[str, ...] = ()
     more: Callable[[Facts], list[Violation]] = lambda facts: []
-    """Further findings, which only the rest of the session tells apart."""
+    """Further findings, if the rest of the session decides that they are of this cause."""
 
 
 _CHANGED = ex.notified("<", "notifications/tools/list_changed")

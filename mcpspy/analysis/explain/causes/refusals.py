@@ -144,6 +144,7 @@ FailureRow(
     "no method) with 202, and pass it on to what asked",
     statuses=(400, 405, 406, 409, 415, 422, *range(500, 600)),
     if_refused=lambda facts, exchange: exchange.is_response,
+    side="",  # The server, or a gateway in front of it.
     brings=lambda facts, exchange: [
         each
         for each in facts.failed(*SILENT)
