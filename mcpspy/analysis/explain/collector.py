@@ -206,6 +206,7 @@ class FactCollector:
         if kind == "stderr":
             line = PrintedLine(note.at, place, note.text)
             facts.stderr.append(line)
+            self._requests.add_stderr(line)
             if len(facts.first_stderr) < MAX_STDERR:
                 facts.first_stderr.append(line)
             return

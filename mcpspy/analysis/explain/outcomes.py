@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import DecodeError, Struct, json
 
 from mcpspy.analysis.explain.evidence import EvidenceLine, PrintedLine, evidence, named_error
-from mcpspy.analysis.explain.facts import PATIENCE, Facts, SlowCall
+from mcpspy.analysis.explain.facts import MAX_STDERR, PATIENCE, Facts, SlowCall
 from mcpspy.analysis.explain.side_facts import MAX_ODD_LINES, about_message, about_request
 from mcpspy.analysis.explain.symptoms import MAX_EVIDENCE, FailedRequest, IgnoredResponse, RefusedExchange
 from mcpspy.analysis.lint.failure_text import words_of
@@ -31,6 +31,9 @@ MAX_SYMPTOMS = 500
 
 AT_ONCE = 0.05
 """Seconds between two messages that came together: no client answers a request in this time."""
+
+RIGHT_AFTER = 0.1
+"""Seconds after an error in which a line on stderr is about it."""
 
 MAX_SLOW = 200
 """Calls that waited and that are kept."""
@@ -293,6 +296,14 @@ class RequestOutcomes:
         if len(same.lines) < MAX_EVIDENCE:
             for line in self._lines(exchange, known, words):
                 same.add_line(line)
+
+    def add_stderr(self, line: PrintedLine) -> None:
+        """Take a line on stderr: servers print the reason of an error right after they have sent it, too."""
+        last = self._last_failed
+        if last is None or not 0 <= line.at - last.until <= RIGHT_AFTER or len(last.stderr) >= MAX_STDERR:
+            return
+        if (self._facts.client.last_at or 0.0) <= last.until:  # It is not about a later request.
+            last.stderr.append(line)
 
     def _add_slow(self, exchange: Exchange, known: OpenRequest, answer_at: float) -> None:
         """Remember a call that waited, to recognise a server that works on one request at a time."""

@@ -74,6 +74,8 @@ class FailureRow(NamedTuple):
     rules: str = ""
     """Rules of lint whose findings accompany them."""
     is_observation: bool = False
+    brings: Callable[[Facts, RefusedExchange], list[Symptom]] = lambda facts, exchange: []
+    """The failures that a refused exchange brings about."""
 
     def define(self, area: str) -> None:
         """Add the cause of this row, of a module."""
@@ -100,6 +102,7 @@ class FailureRow(NamedTuple):
             claim = Claim(title, step, symptoms, side=side)
             claim.is_observation = self.is_observation or (exchange is not None and is_overcome(symptoms))
             claim.symptoms = [*symptoms, *facts.violations(*self.rules.split())]
+            claim.symptoms += [] if exchange is None else self.brings(facts, exchange)
             yield claim
 
     def _found(self, facts: Facts) -> Iterator[tuple[Symptom, RefusedExchange | None, str]]:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from mcpspy.analysis.explain.causes import examples as ex
-from mcpspy.analysis.explain.causes.definition import Advice, Trouble, advised
+from mcpspy.analysis.explain.causes.definition import Advice, advised
+from mcpspy.analysis.explain.causes.requests import SILENT
 from mcpspy.analysis.explain.causes.troubles import trouble_of
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import evidence, quote
 from mcpspy.analysis.explain.facts import Facts
-from mcpspy.analysis.explain.symptoms import ClientLeft
+from mcpspy.analysis.explain.symptoms import ClientLeft, Violation
 from mcpspy.core.counted import counted, duration
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 
@@ -30,6 +31,8 @@ class _Row(NamedTuple):
     side: str = SERVER
     is_observation: bool = False
     negative: str | tuple[str, ...] = ()
+    more: Callable[[Facts], list[Violation]] = lambda facts: []
+    """Further findings, if the rest of the session decides that they are of this cause."""
 
 
 _CHANGED = ex.notified("<", "notifications/tools/list_changed")
@@ -40,6 +43,13 @@ _WITH_TOKEN = ex.call(_meta={"progressToken": "t"})
 def _image(kind: str) -> str:
     """Return the result of a call with the bytes of a PNG under a media type."""
     return ex.result(content=[{"type": "image", "data": "iVBORw0KGgo=", "mimeType": kind}])
+
+
+def _without_request(facts: Facts) -> list[Violation]:
+    """Return the results without an id, if each request has a response and the client has sent notifications."""
+    is_answered = not any(each.side == CLIENT for each in facts.failed(*SILENT))
+    has_notified = any(method.startswith("notifications/") for method in facts.client.methods)
+    return facts.violations("ENV207", side=SERVER) if facts.is_stdio and is_answered and has_notified else []
 
 
 _TABLE = (
@@ -85,7 +95,14 @@ _TABLE = (
         rules="ENV206",
         next_step="let the server answer only messages with an id: a notification gets no response, not "
         "even an error",
-        positive=ex.session(ex.notified(">", "notifications/x"), ex.error("Method not found", -32601, None)),
+        positive=(
+            ex.session(ex.notified(">", "notifications/x"), ex.error("Method not found", -32601, None)),
+            ex.session(
+                *(ex.notified(">", "notifications/x"), ex.request("tools/list")),
+                *('< {"id":null,"result":{}}', ex.result(tools=[])),
+            ),
+        ),
+        more=_without_request,
     ),
     _Row(
         "progress-unknown",
@@ -179,28 +196,22 @@ _TABLE = (
 _ENDS_SESSIONS = ("tool-dropped", "result-rejected", "response-to-notification")
 """Causes for which clients leave."""
 
-_SETTINGS = ("service-refused-key", "rate-limited", "setting-missing", "service-unreachable")
-"""Troubles that are fixed in the settings or beside the server, although the server hides them."""
 
-
-def _blame(facts: Facts, claim: Claim, trouble: Trouble, words: str) -> None:
-    """Let a claim of a hidden failure say what to do about the failure itself."""
-    if trouble.code not in _SETTINGS:
-        return
-    step = advised(trouble.next_step, words)
-    if trouble.code == "service-refused-key" and not facts.is_stdio:
+def _blame(facts: Facts, claim: Claim, words: str) -> None:
+    """Let a claim of a hidden failure say what to do about the failure itself, which is not that it was hidden."""
+    trouble = trouble_of(words, at_start=False)
+    step = "correct what these words name" if trouble is None else advised(trouble.next_step, words)
+    if trouble is not None and trouble.code == "service-refused-key" and not facts.is_stdio:
         step = "set a valid key or token for the service where the client gives it to this server (a header, the URL)"
-    claim.next_step, claim.side = (
-        f"{step}; the server should set isError: true in such a result",
-        trouble.side,
-    )
+    claim.next_step = f"{step}; the server should set isError: true in such a result"
+    claim.side = "" if trouble is None else trouble.side
 
 
 def _define(row: _Row) -> None:
     rules = row.rules.split()
 
     def claims(facts: Facts) -> Iterator[Claim]:
-        found = [each for rule in rules for each in facts.violations(rule)]
+        found = [each for rule in rules for each in facts.violations(rule)] + row.more(facts)
         if found:
             first, count = found[0].findings[0], sum(each.count for each in found)
             more = f" (and {counted(count - 1, 'more finding')})" if count > 1 else ""
@@ -215,8 +226,8 @@ def _define(row: _Row) -> None:
                 title=title, next_step=advised(row.next_step, first.code), symptoms=symptoms, side=row.side
             )
             claim.is_observation = row.is_observation
-            if row.code == "error-swallowed" and (trouble := trouble_of(first.message, at_start=False)):
-                _blame(facts, claim, trouble, first.message)
+            if first.code == "AGENT103":
+                _blame(facts, claim, first.message)
             is_exact = first.code.startswith("HOST") and not row.is_observation
             claim.level = Level.EXACT if is_exact else None
             yield claim

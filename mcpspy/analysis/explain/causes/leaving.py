@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from urllib.parse import urlsplit
 
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.requests import without_response
@@ -13,6 +14,7 @@ from mcpspy.analysis.explain.facts import PATIENCE, Facts
 from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, RefusedExchange, ServerEnd
 from mcpspy.analysis.lint.finding import Finding
 from mcpspy.core.counted import duration
+from mcpspy.core.protocol.http_headers import LOOPBACK
 from mcpspy.core.protocol.message import Notification
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.recording.origin import CLIENTS
@@ -243,6 +245,10 @@ def _what(declared: dict[str, object]) -> str:
     positive=(
         ex.session("@ bare", ex.END),
         ex.session("@ bare", ex.CLIENT_CLOSED, ex.stderr("Error: no token"), ex.exited(1)),
+        ex.session(
+            *("@ http bare", ex.initialize(), ex.answered(405)),
+            *(ex.note("sse", event="endpoint", data="/messages?s=1"), "+ 5", ex.note("http-end", http=9)),
+        ),
     ),
     negative=(
         ex.session("@ bare", ex.exited(0)),
@@ -254,6 +260,8 @@ def client_sent_nothing(facts: Facts) -> Iterator[Claim]:
     """A host that starts a server sends initialize first. One that closes the pipe has a bug, or has started the server
     only to look whether it starts.
     """
+    if not facts.is_stdio and facts.client.messages:  # Anyone may open a stream, such as a browser.
+        yield from _posted_nothing(facts)
     client, server = facts.client, facts.server
     is_silent = not client.messages and not client.odd_count and not server.messages and not facts.symptoms
     is_first = client.closed_at is not None and client.closed_at <= min(
@@ -274,6 +282,28 @@ def client_sent_nothing(facts: Facts) -> Iterator[Claim]:
     )
     lines = [evidence(client.closed_place, "the client closed stdin")]
     yield Claim(title, next_step, [], evidence=lines, side=CLIENT)
+
+
+def _posted_nothing(facts: Facts) -> Iterator[Claim]:
+    """Yield a claim of a client that opened the stream of HTTP+SSE, and never used the endpoint that it names."""
+    for note, place in facts.notes.get("sse", []):
+        named = str(note.fields.get("data", ""))
+        is_endpoint = note.fields.get("event") == "endpoint"
+        has_posted = (facts.client.last_at or 0.0) >= note.at
+        if not is_endpoint or has_posted or facts.last_at - note.at < PATIENCE or not _is_here(facts, named):
+            continue
+        title = f"the client opened the SSE stream, which names the endpoint {quote(named, 80)}, and posted nothing there"
+        next_step = (
+            "look into the host's log at this time, and for an update of the host: in HTTP+SSE it has to post initialize to the "
+            "endpoint of this event, whose data are a URL, and not a message"
+        )
+        yield Claim(title, next_step, [], evidence=[evidence(place, f"endpoint: {named}")], side=CLIENT)
+        return
+
+
+def _is_here(facts: Facts, endpoint: str) -> bool:
+    """Return whether what is posted to an endpoint passes mcpspy."""
+    return urlsplit(endpoint).hostname in (None, facts.endpoint.hostname, *LOOPBACK)
 
 
 LINE_LIMIT = 65_536

@@ -134,12 +134,10 @@ def no_token_issued(facts: Facts) -> Iterator[Claim]:
                 "look in the client's log for what it misses in the answer, whose body is not recorded: it has an error in "
                 "place of a token, or a member in another form (access_token, token_type, expires_in)"
             )
-        side = "" if has_secret else "configuration"
         if mismatch := facts.violations("AUTH102"):
             title += f"; its metadata does not fit: {quote(mismatch[0].findings[0].message)}"
             next_step = f"let both documents and the token name one issuer (RFC 8414, 3.3; RFC 9068, 2.2); {next_step}"
-            side = ""
-        yield sign_in_claim(facts, title, next_step, step, side=side)
+        yield sign_in_claim(facts, title, next_step, step, side="")
 
 
 @cause(

@@ -9,6 +9,7 @@ from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.connection import REFUSED_BY_MCPSPY
 from mcpspy.analysis.explain.causes.definition import FailureRow
 from mcpspy.analysis.explain.causes.exchanges import about, alike, exchanges, who_refused, with_words
+from mcpspy.analysis.explain.causes.requests import SILENT
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import evidence, quote
 from mcpspy.analysis.explain.facts import Facts
@@ -93,7 +94,8 @@ def host_refused(facts: Facts) -> Iterator[Claim]:
             f"{quote(words)}"
         )
         next_step = f"add the name to the server's allowed {name.lower()}s{proxy}"
-        yield Claim(title, next_step, alike(facts, exchange), side=SERVER)
+        # Its list of names, a proxy that changes Host, or the URL: which of them is wrong is open.
+        yield Claim(title, next_step, alike(facts, exchange))
         break
 
 
@@ -141,6 +143,12 @@ FailureRow(
     "no method) with 202, and pass it on to what asked",
     statuses=(400, 405, 406, 409, 415, 422, *range(500, 600)),
     if_refused=lambda facts, exchange: exchange.is_response,
+    side="",  # The server, or a gateway in front of it.
+    brings=lambda facts, exchange: [
+        each
+        for each in facts.failed(*SILENT)
+        if each.side == CLIENT and each.asked_at < exchange.at < each.until
+    ],
     is_together=True,
     positive=ex.session("@ http", ex.ping_answered(400, "Invalid MCP request")),
     negative=ex.session("@ http", ex.ping_answered(202)),

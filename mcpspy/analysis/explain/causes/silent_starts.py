@@ -83,7 +83,7 @@ def nothing_on_stdout(facts: Facts) -> Iterator[Claim]:
         title += f": it listens on a port instead: {quote(listens[0].text, 100)}"
         next_step = "start it with its option for stdio, or connect to its URL (mcpspy http --upstream URL)"
         lines = [listens[0].evidence]
-        side = "configuration" if _other_transport(facts) else side
+        side = "configuration" if _other_transport(facts) else ""  # It may have no option, or want one.
     elif (other_transport := _other_transport(facts)) and not unread:
         title += f": its arguments choose another transport: {quote(other_transport, 60)}"
         next_step = "start it with its option for stdio, or connect to its URL (mcpspy http --upstream URL)"

@@ -111,6 +111,7 @@ def command_not_found(facts: Facts) -> Iterator[Claim]:
             title = f"{quote(command)} ended with exit code 127, by which a shell reports that it did not find a command"
             next_step = "run it in a terminal, and look which command it starts; a host that is started from the desktop has another PATH"
         else:
+            side = ""  # It may not be installed.
             title = f"the command {quote(command)} was not found"
             next_step = (
                 f"give the absolute path of {quote(command)} in the host's configuration (`which "
@@ -162,7 +163,7 @@ def _from_shell(facts: Facts, lines: list[PrintedLine]) -> tuple[str, str, str]:
     return (
         f"a command was not found: {last}",
         f"give its absolute path, or add its folder to PATH by env in the host's configuration: {_DESKTOP}",
-        "configuration",
+        "",
     )
 
 

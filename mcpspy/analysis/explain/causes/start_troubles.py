@@ -65,7 +65,7 @@ START_TROUBLES = (
         named_by="The error is of docker's client, its daemon or the OCI runtime (runc).",
         signs=r"OCI runtime|Error response from daemon|failed to create (?:task|shim)"
         r"|pull access denied|invalid reference format",
-        side="configuration",
+        side="",
         only_at_start=True,
         errors=(
             (
@@ -100,7 +100,7 @@ START_TROUBLES = (
         |Object\.groupBy\ is\ not\ a\ function
         |no\ interpreter\ found\ for\ python|Unexpected\ token\ '(?:with|assert)'
         |must\ install\ or\ update\ \.NET|net\d\.\d\ .{0,40}not\ found""",
-        side="configuration",
+        side="",
         only_at_start=True,
         errors=(
             "weather requires Python >=3.14",
@@ -122,6 +122,7 @@ START_TROUBLES = (
             "No version is set for command node",
             "pyenv: version `3.12.1' is not installed (set by /home/b/.python-version)",
         ),
+        side="",
     ),
     Trouble(
         "program-not-in-package",
@@ -141,7 +142,7 @@ START_TROUBLES = (
         ),
         named_by="uv and npm, which start a program of the package's own name.",
         signs=r"failed to spawn: [`']",
-        side="configuration",
+        side="",
         only_at_start=True,
         errors=("error: Failed to spawn: `weather.mcp-server`",),
     ),
@@ -155,7 +156,7 @@ START_TROUBLES = (
         r"|(?:could not|couldn't|cannot|can't|unable to|failed to) (?:find|locate|read|open) .{0,40}"
         r"(?:package\.json|pyproject\.toml|cargo\.toml|deno\.jsonc?|\w+\.csproj)"
         r"|\bno (?:package\.json|pyproject\.toml|cargo\.toml|deno\.json|importer manifest) (?:was )?found",
-        side="configuration",
+        side="",
         only_at_start=True,
         errors=(
             "Could not locate Gemfile or .bundle/ directory",
@@ -293,7 +294,7 @@ START_TROUBLES = (
         r"|NoClassDefFoundError|ClassNotFoundException|error while loading shared libraries"
         r"|cannot load such file -- [^/]"
         r"|no solution found when resolving|Package .{1,80} does not provide any executables|DLL load failed",
-        side="configuration",
+        side="",
         only_at_start=True,
         errors=(
             "ModuleNotFoundError: No module named 'weather'",

@@ -198,8 +198,8 @@ def _of_file(facts: Facts, side: str, words: str) -> tuple[str, str]:
         )
     is_of_home = _is_home_unexpanded(facts, words)  # A script around the server has it, or the server.
     named = [word for word in facts.command if len(word) > 2 and word.strip("\"'") in words]
-    if is_of_home or (_IN_PACKAGE.search(words) and not named):
-        side = ""  # No configuration names a file of the installed package.
+    if is_of_home or not named:
+        side = ""  # The command does not have this path.
     if (unset := _VARIABLE.search(words)) is not None:
         return side, (
             f"the path has a variable in it that no one replaced, {quote(unset[0], 60)}: hosts pass only few variables on, "

@@ -56,6 +56,7 @@ TROUBLES = (
         named_by="V8 reports its heap limit, Python MemoryError, the JVM OutOfMemoryError, the system ENOMEM.",
         signs=r"heap out of memory|\bOOM\b|MemoryError|OutOfMemoryError|cannot allocate memory|\bENOMEM\b",
         errors=("FATAL ERROR: Reached heap limit Allocation failed - JavaScript heap out of memory",),
+        side="",
     ),
     Trouble(
         "too-many-files",
@@ -64,6 +65,7 @@ TROUBLES = (
         named_by="The system refuses to open another one: EMFILE.",
         signs=r"\bEMFILE\b|too many open files",
         errors=("Error: EMFILE: too many open files",),
+        side="",
     ),
     Trouble(
         "name-not-resolved",
@@ -76,6 +78,7 @@ TROUBLES = (
         r"|temporary failure in name resolution"
         r"|nodename nor servname|no such host|NameResolutionError|could not resolve host|UnknownHostException",
         errors=("Error: getaddrinfo ENOTFOUND api.weather.example",),
+        side="",
     ),
     Trouble(
         "tls-failure",
@@ -104,6 +107,7 @@ TROUBLES = (
         errors=(
             "ssl.SSLCertVerificationError: certificate verify failed: unable to get local issuer certificate",
         ),
+        side="",
     ),
     Trouble(
         "proxy-refused",
@@ -153,7 +157,7 @@ TROUBLES = (
         |(?:jwt|token|session)\ (?:has\ )?expired|authentication\ (?:failed|required)|not\ authenticated
         |(?:access\ denied|login\ failed)\ for\ user|ORA-01017
         |invalid_grant|InvalidClientTokenId|ExpiredToken|unauthori[sz]ed\b""",
-        side="configuration",
+        side="",
         errors=("Error: Invalid API key provided",),
     ),
     Trouble(
@@ -257,6 +261,7 @@ TROUBLES = (
             "Error: Looks like you launched a headed browser without having a XServer running.",
             "Error: Browser is already in use for /home/ada/.cache/ms-playwright/mcp-chrome, use --isolated to run multiple instances",
         ),
+        side="",
     ),
     Trouble(
         "container-socket-denied",
@@ -266,7 +271,7 @@ TROUBLES = (
         named_by="The client of docker or podman names the socket of its daemon.",
         signs=r"permission denied .{0,80}(?:docker (?:daemon|API)|docker\.sock|podman\.sock)"
         r"|(?:docker|podman)\.sock.{0,80}permission denied",
-        side="configuration",
+        side="",
         errors=(
             "permission denied while trying to connect to the Docker daemon socket at unix:///var/run/docker.sock",
         ),
@@ -297,6 +302,7 @@ TROUBLES = (
         r"|EHOSTUNREACH|ENETUNREACH|network is unreachable|no route to host|actively refused"
         r"|docker daemon|ETIMEDOUT|ConnectTimeout|connect timeout",
         errors=("Error: connect ECONNREFUSED 127.0.0.1:5432",),
+        side="",
     ),
     Trouble(
         "path-not-allowed",
@@ -318,6 +324,7 @@ TROUBLES = (
         named_by="EROFS in the words of Python, Node.js and Go.",
         signs=r"read-only file system|\bEROFS\b",
         errors=("OSError: [Errno 30] Read-only file system: 'logs'",),
+        side="",
     ),
     Trouble(
         "permission-denied",
@@ -355,6 +362,7 @@ TROUBLES = (
             "PermissionError: [Errno 13] Permission denied: '/data/a.db'",
             "Error: spawn ./server EACCES",
         ),
+        side="",
     ),
     Trouble(
         "file-missing",

@@ -230,7 +230,7 @@ SIDES = (
             ex.http("GET", 401, 66, {"accept": "text/event-stream"}),
         ),
         "no-token-issued",
-        "configuration",
+        "",
     ),
     (
         ex.session(call_with(path="/x/y"), failed_with("ENOENT: no such file, open '/x/y'")),
@@ -240,7 +240,7 @@ SIDES = (
     (
         ex.session(call_with(), failed_with("ENOENT: no such file or directory, open '/x/y'")),
         "file-missing",
-        "configuration",
+        "",
     ),
     (
         ex.session(call_with(url="http://b.c/d"), failed_with("getaddrinfo ENOTFOUND b.c")),
@@ -308,7 +308,7 @@ SIDES = (
         "setting-missing",
         "configuration",
     ),
-    (ex.session(call_with(), failed_with("spawn ffmpeg ENOENT")), "program-not-started", "environment"),
+    (ex.session(call_with(), failed_with("spawn ffmpeg ENOENT")), "program-not-started", ""),
     (
         ex.session(call_with(host="10.0.0.5"), failed_with("connect ECONNREFUSED 10.0.0.5:22")),
         "service-unreachable",
@@ -384,7 +384,7 @@ SIDES = (
             ex.done(3, "Error: Could not connect to Unity. Ensure the Editor is running"),
         ),
         "error-swallowed",
-        "environment",
+        "",
     ),
     (
         ex.session(ex.call(), failed_with("Cannot start the callback server: Port 8000 is already in use")),
