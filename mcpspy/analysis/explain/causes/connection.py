@@ -111,12 +111,11 @@ def upstream_unreachable(facts: Facts) -> Iterator[Claim]:
     found = [each for each in found if not REFUSED_BY_MCPSPY.search(each[0].error)]
     if not found:
         return
-    first, side = found[0][0], "environment"
+    first, side = found[0][0], ""
     upstream, error = facts.header.upstream or "its URL", first.error
     next_step = f"check that the server runs at {quote(upstream)}"
     title = f"the server cannot be reached: {quote(error)}"
     if _CLOSED.search(error) and not facts.server.messages:
-        side = ""  # Something listens there.
         title = f"the connection was made, and ended without a response to {about(first)}: {quote(error)}"
         next_step = (
             f"something at {quote(upstream)} takes the connection and ends it: look into the log of the server at this request, "
@@ -174,10 +173,10 @@ def optional_refusal_fatal(facts: Facts) -> Iterator[Claim]:
         is_of_gateway = refused.status in (502, 503, 504) or (refused.status or 0) >= 520
         if facts.failed() or refused.status in (401, 403) or is_of_gateway:
             continue
-        why, side = ": a server without a stream answers 405", SERVER
+        why, side = ": a server without a stream answers 405", ""  # A client may take any refusal for that.
         next_step = (
             "let the server answer GET with 405, or with a stream; this client takes another status for "
-            "a failure"
+            "a failure, and should continue without a stream"
         )
         if refused.status == NOT_OFFERED:
             why, side = ", which is allowed: the server has no stream", CLIENT

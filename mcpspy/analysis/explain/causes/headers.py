@@ -24,7 +24,7 @@ from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.symptoms import ERRORS, ClientLeft, FailedRequest, RefusedExchange, Symptom
 from mcpspy.core.protocol.http_headers import EVENTS, JSON
 from mcpspy.core.protocol.refusal import challenge_words
-from mcpspy.core.protocol.spec import CLIENT, MODERN, SERVER
+from mcpspy.core.protocol.spec import MODERN, REVISIONS, SERVER
 from mcpspy.core.session.exchange import State
 
 _HEADER = re.compile(
@@ -264,7 +264,12 @@ def header_dropped(facts: Facts) -> Iterator[Claim]:
             )
         elif missing or not is_sent:
             title = f"{failed.about} came without a header that the server wants: {quote(failed.words)}"
-            next_step, side = "let the client send it; or look what drops it before mcpspy", CLIENT
+            next_step, side = "let the client send it; or look what drops it before mcpspy", ""
+            agreed = facts.session.agreed_revision or MODERN
+            if named is not None and named[0].lower() == "mcp-protocol-version" and agreed < REVISIONS[2]:
+                title += f": {quote(agreed, 20)}, on which both agreed, does not have it"
+                next_step = f"let the server take a request without MCP-Protocol-Version for one of {REVISIONS[1]} (2025-06-18, Transports)"
+                side = SERVER
             if is_sent and named is not None:
                 title = f"the header {quote(named[0], 40)} of {failed.about} does not fit its body: {quote(failed.words)}"
                 next_step = (

@@ -11,7 +11,6 @@ from mcpspy.analysis.explain.causes.exchanges import (
     alike,
     is_round,
     is_stream,
-    side_of,
     who_refused,
     with_words,
 )
@@ -237,6 +236,6 @@ def sse_endpoint_lost(facts: Facts) -> Iterator[Claim]:
                     "tell the server its public path (root_path, mount path, base URL), so that the "
                     "endpoint has the prefix; or let the proxy serve this path too"
                 )
-                symptoms, side = alike(facts, exchange), side_of(exchange)
-                yield Claim(title, next_step, symptoms, evidence=lines, side=side)
+                # The server may lack a setting for its public path, or the proxy drop the prefix.
+                yield Claim(title, next_step, alike(facts, exchange), evidence=lines)
                 break

@@ -202,6 +202,13 @@ def session_lost(facts: Facts) -> Iterator[Claim]:
             "let the server answer 404 for a session that it does not know, so that the client sends "
             "initialize again; keep sessions over restarts"
         )
+    is_new = session_id in facts.http.session_ids and not facts.http.accepted_count[session_id]
+    if is_new:
+        title = f"the server refuses the session that it has just assigned (HTTP {status}{clause(words)})"
+        next_step = (
+            "if several copies or processes of the server share this address, route each session to one of them, or share their "
+            "sessions; else look why the server does not keep the session that initialize begins"
+        )
     ended_at, place = facts.http.ended.get(session_id, (None, first.place))
     if is_ended := ended_at is not None and ended_at <= first.at:
         title = (
@@ -214,7 +221,7 @@ def session_lost(facts: Facts) -> Iterator[Claim]:
     is_renewed = began_again and len(requests) == len(lost) and is_overcome(lost)
     next_step = "the client began a new session, as it should" if is_renewed else next_step
     symptoms = lost if is_renewed else [*lost, *facts.violations("HTTP205")]
-    side = "" if is_renewed else CLIENT if status == 404 or is_ended else SERVER
+    side = "" if is_renewed or is_new else CLIENT if status == 404 or is_ended else SERVER
     claim = Claim(title, next_step, symptoms, side=side, is_observation=is_renewed)
     if is_ended:
         claim.evidence, claim.level = [evidence(place, "DELETE of the session by the client")], Level.EXACT

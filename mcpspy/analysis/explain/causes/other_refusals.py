@@ -17,7 +17,7 @@ from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import clause
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.symptoms import RefusedExchange
-from mcpspy.core.protocol.spec import CLIENT, SERVER
+from mcpspy.core.protocol.spec import SERVER
 
 FailureRow(
     "server-error",
@@ -25,7 +25,8 @@ FailureRow(
     Level.GENERAL,
     why="An HTTP status of 500 and more without a message: an exception that nothing caught.",
     title="{about}: {who} failed with HTTP {status}{quoted}",
-    next_step="look into the server's own log at this time: an exception is there",
+    next_step="look into the log of what failed at this time, the server or the proxy: an exception is there",
+    side=lambda _, exchange: "" if exchange is None or side_of(exchange) == "proxy" else SERVER,
     statuses=tuple(status for status in range(500, 1000) if status not in STATUSES),
     positive=ex.list_answer(500, "Internal Server Error"),
     negative=ex.list_answer(429),
@@ -47,7 +48,8 @@ FailureRow(
     why="A handler that answers only requests leaves notifications to the framework, which answers 404 or 405.",
     title="{about} was refused with HTTP {status}, at the endpoint that had answered requests{quoted}",
     next_step="let the server answer each notification with 202 Accepted and no body, also one that it does nothing with",
-    side=lambda _, exchange: SERVER if exchange is None else side_of(exchange),
+    # What the Server header names may have passed the status on.
+    side=lambda _, exchange: "" if exchange is None or side_of(exchange) == "proxy" else SERVER,
     statuses=(400, 404, 405, 500, 501),
     if_refused=lambda facts, exchange: (
         exchange.asked.startswith("notifications/") and bool(facts.answered) and not exchange.words
@@ -56,9 +58,6 @@ FailureRow(
     negative=(ex.notification_answer(202), ex.first_answer(404)),
 ).define(__name__)
 
-
-_OF_REFUSAL = ("HTTP205", "HTTP304", "HTTP307")
-"""Findings on requests that are made of their refusals."""
 
 _OF_USER = re.compile(
     r"(?i)\bapi[ _-]?key|\bx-[\w-]*(?:key|token|id)\b|\bquery (?:string|param)|\bpayment|\bbilling|\bsubscription|\btrial\b"
@@ -73,17 +72,10 @@ _WANTS_TLS = r"HTTP request (?:was sent )?to (?:an )?HTTPS"
 
 
 def _side_of_refusal(facts: Facts, exchange: RefusedExchange | None) -> str:
-    """Return who refused a message without a flaw; else nothing is known."""
+    """Return the side if the words name what a user has to give; else a refusal does not decide who is wrong."""
     words = next((said(each, symptom) for each, symptom in exchanges(facts) if each is exchange), "")
-    if exchange is not None and (
-        exchange.status == 402 or _OF_USER.search(words) or re.search(_WANTS_TLS, words)
-    ):
-        return "configuration"
-    is_flawed = any(
-        violation.side == CLIENT and violation.code not in _OF_REFUSAL
-        for violation in facts.findings.values()
-    )
-    return side_of(exchange) if exchange is not None and exchange.asked and not is_flawed else ""
+    is_of_user = exchange is not None and (exchange.status == 402 or _OF_USER.search(words))
+    return "configuration" if is_of_user or re.search(_WANTS_TLS, words) else ""
 
 
 FailureRow(

@@ -63,14 +63,6 @@ _HELD = re.compile(r"(?i)\block(?:ed)?\b|already running|another (?:copy|instanc
 """A file or a port that another copy of the server holds."""
 
 _STATE = re.compile(rf"{_HELD.pattern}|ENOTEMPTY|\bkilled\b")
-_SETTING = re.compile(
-    r"(?i)\bconfig|\bsettings?\b|licen[cs]e|(?:log|sign) ?in\b|\baccount\b|\bargs?\b|\barguments?\b"
-    r"|(?:invalid|malformed|unsupported|bad|unknown|wrong)\b.{0,30}\b(?:url|uri|port|path|director(?:y|ies)|folder|host(?:name)?|value"
-    r"|option|mode|transport|region|dsn|name|spec\w*|version|image)\b|no such (?:container|image|service)|missing script"
-    r"|host key verification|ERR_SOCKET_BAD_PORT|--allow-\w+|^\W*(?:npm|pnpm|docker|podman|uv|uvx|npx)\b"
-)
-"""Errors about what else runs on the machine, and about what the host's configuration has: values, names of packages."""
-
 _CONTENT = re.compile(
     r"(?i)\bJSON at position|is not valid JSON|end of JSON input|JSONDecodeError|json: |\byaml\b|TOMLDecodeError|\btoml\b"
 )
@@ -87,15 +79,9 @@ def _side_of(end: ServerEnd) -> str:
         return "configuration"
     if not text or not is_error(text):
         return SERVER if end.code == 0 and not _STATE.search(text) else ""
-    if _OF_SYSTEM.search(text):
-        return ""
-    if _CONTENT.search(text):
-        return ""  # A file of the user, or what the server has itself.
-    if BUG.search(text):
-        return SERVER
-    if _STATE.search(text):
-        return ""
-    return "configuration" if _SETTING.search(text) else SERVER
+    # Of another error, a setting, the machine or the program may be the reason; of a parser's, a file of the user.
+    is_open = _OF_SYSTEM.search(text) or _CONTENT.search(text) or not BUG.search(text)
+    return "" if is_open else SERVER
 
 
 def _ended_quietly(facts: Facts, end: ServerEnd, without: str) -> tuple[str, str]:

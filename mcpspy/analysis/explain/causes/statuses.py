@@ -229,6 +229,9 @@ def overcome(claim: Claim) -> Claim:
 _TOO_MANY_SESSIONS = re.compile(
     r"(?i)(?:too many|max\w*|concurrent|limit|capacity).{0,60}\bsessions?\b|\bsessions?\b.{0,40}(?:limit|max|capacity)"
 )
+_ACCEPT = re.compile(r"(?i)\baccept headers?\b|\bmust accept\b")
+"""The header that a server names with a status that is not 406."""
+
 _END_SESSIONS = (
     "restart the server to end the sessions that are left over; let it end those that are idle, since most clients do not end "
     "them by DELETE, or make it stateless"
@@ -238,6 +241,16 @@ _END_SESSIONS = (
 def _row(facts: Facts, exchange: RefusedExchange, words: str) -> _Status | None:
     """Return what a refusal means; None if neither its status nor its words have a fixed meaning."""
     row = STATUSES[415] if _TYPE.search(words) else _in_context(facts, exchange, words)
+    accepted = exchange.request.get("accept", "")
+    if (
+        exchange.status == 400
+        and _ACCEPT.search(words)
+        and (accepted == "*/*" or not accepts_messages(exchange))
+    ):
+        row = STATUSES[406]
+    if row is STATUSES[406] and accepted == "*/*":
+        next_step = f"{row.next_step}: */* lists neither; a proxy or gateway in front of mcpspy may have replaced the client's own header"
+        return row._replace(next_step=next_step, side="")
     if row is STATUSES[415]:
         sent = exchange.request.get("content-type", "")
         # RFC 9110, 8.3.1: parameters do not belong to the type.

@@ -271,7 +271,7 @@ SIDES = (
     (ex.session(ex.call(), ex.END), "no-response", ""),
     (ex.session("@ bare", ex.initialize(), ex.cancelled(1), ex.welcome()), "start-slow", ""),
     (ex.not_started("SyntaxError: Unexpected token } in JSON at position 14"), "start-failed", ""),
-    (ex.not_started("TypeError: Invalid URL"), "start-failed", "configuration"),
+    (ex.not_started("TypeError: Invalid URL"), "start-failed", ""),
     (
         ex.not_started(
             "ModuleNotFoundError: No module named 'weather_mcp'", 1, '@ bare command=["uvx","weather-mcp"]'
@@ -302,7 +302,7 @@ SIDES = (
         "command-not-found",
         "",
     ),
-    (ex.not_started("Host key verification failed.", 255), "start-failed", "configuration"),
+    (ex.not_started("Host key verification failed.", 255), "start-failed", ""),
     (
         ex.not_started("called `Result::unwrap()` on an `Err` value: NotPresent"),
         "setting-missing",
