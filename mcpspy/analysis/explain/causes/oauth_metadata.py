@@ -174,9 +174,9 @@ def sign_in_not_offered(facts: Facts) -> Iterator[Claim]:
                 "correct the token in the host's configuration (header Authorization): this server takes only one that was "
                 "made by hand, and has no sign-in for clients"
             )
-            yield sign_in_claim(facts, title, next_step, *metadata[:2], side="configuration")
-            return
-        yield sign_in_claim(facts, title, next_step, *metadata[:2], side=SERVER)
+        # Metadata that the challenge names should be there; without them, the server may take only fixed tokens.
+        side = SERVER if named is not None else ""
+        yield sign_in_claim(facts, title, next_step, *metadata[:2], side=side)
 
 
 def _blocked(facts: Facts, metadata: list[OauthStep]) -> RefusedExchange | None:
