@@ -15,12 +15,15 @@ from mcpspy.core.protocol.spec import CLIENT, SERVER
 
 _ARGUMENTS = re.compile(
     r"(?i)validation error|invalid arguments?|invalid params|input validation|failed to (?:parse"
-    r"|deserialize) (?:parameters|arguments)|missing (?:required )?(?:argument|parameter|field"
+    r"|deserialize) (?:parameters|arguments)|decoding error|missing (?:required )?(?:argument|parameter|field"
     r"|property)|required (?:argument|parameter|property)|unexpected keyword|invalid_type"
     r"|invalid input|must (?:be|have) (?:a |an |required )?(?:string|number|integer|object|array"
     r"|boolean|property)"
 )
 """The SDKs, and pydantic, zod, ajv, jsonschema and serde under them."""
+
+_RECEIVED = re.compile(r"(?i)\breceived\b\W{0,3}\{")
+"""An error that quotes the arguments."""
 
 _NO_TEXT = re.compile(
     r"(?i)received string|expected (?:number|int|boolean|bool|array|object)|(?:int|float|bool|list|dict)_(?:parsing|type)"
@@ -337,7 +340,7 @@ def argument_not_read(facts: Facts) -> Iterator[Claim]:
         absent = _ABSENT.search(words)
         if failed.method != "tools/call" or absent is None or "header" in words:
             continue
-        if any(text in words for text in failed.texts):
+        if any(text in words for text in failed.texts) or _RECEIVED.search(words):
             continue  # The server has read the argument, and misses what it names.
         around = words[max(absent.start() - 40, 0) : absent.end() + 40]
         missed = [name for name in sorted(failed.arguments) if re.search(rf"\b{re.escape(name)}\b", around)]

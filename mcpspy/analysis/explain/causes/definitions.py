@@ -13,7 +13,7 @@ from mcpspy.analysis.explain.causes.troubles import trouble_of
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import evidence, quote
 from mcpspy.analysis.explain.facts import Facts
-from mcpspy.analysis.explain.symptoms import ClientLeft, Violation
+from mcpspy.analysis.explain.symptoms import ERRORS, ClientLeft, FailedRequest, Violation
 from mcpspy.core.counted import counted, duration
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 
@@ -207,6 +207,10 @@ def _blame(facts: Facts, claim: Claim, words: str) -> None:
     claim.side = "" if trouble is None else trouble.side
 
 
+def _has(failed: FailedRequest, rules: list[str]) -> bool:
+    return any(finding.code in rules for finding in failed.findings)
+
+
 def _define(row: _Row) -> None:
     rules = row.rules.split()
 
@@ -222,6 +226,8 @@ def _define(row: _Row) -> None:
             is_fatal = row.code in _ENDS_SESSIONS and not is_other
             left = facts.of(ClientLeft) if is_fatal else []
             title, symptoms = f"{quote(first.message)}{more}", [*found, *left]
+            # A tool error without words has none because of its form.
+            symptoms += [each for each in facts.failed(*ERRORS) if not each.words and _has(each, rules)]
             claim = Claim(
                 title=title, next_step=advised(row.next_step, first.code), symptoms=symptoms, side=row.side
             )

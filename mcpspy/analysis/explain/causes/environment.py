@@ -157,7 +157,8 @@ def _explains(trouble: Trouble) -> Explain:
                 side = ""
                 step = (
                     "set a valid key or token for the service where this server has it from: its own settings or store of "
-                    "credentials (it may still use the one before), or what the client sends to it (a header, the URL)"
+                    "credentials (it may still use the one before), or what the client sends to it (a header, the URL); if it passes "
+                    "the client's own token on, let it answer HTTP 401 for one that is refused, so that the client gets a new one"
                 )
             elif trouble.code == "service-refused-key" and _FORBIDDEN.search(same[0].words):
                 side = ""  # The service may know who asks.

@@ -191,6 +191,11 @@ def sse_transport(facts: Facts) -> Iterator[Claim]:
                 "set the client's transport to Streamable HTTP (type: http), or give it the server's URL "
                 "for SSE"
             )
+            if refusal.status == 404:
+                next_step = (
+                    "compare the path of the URL with that of the server's SSE stream (often /sse); if this is the URL of Streamable "
+                    "HTTP, which need not answer GET, set the client's transport to that (type: http)"
+                )
             title += "; later it began with POST" if has_gone_on else ""
             symptoms = [refusal, *facts.violations("ENV204", "ENV208", side=SERVER)]
             yield Claim(title, next_step, symptoms, is_observation=has_gone_on)

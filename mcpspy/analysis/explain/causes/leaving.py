@@ -260,6 +260,8 @@ def client_sent_nothing(facts: Facts) -> Iterator[Claim]:
     """A host that starts a server sends initialize first. One that closes the pipe has a bug, or has started the server
     only to look whether it starts.
     """
+    if not facts.is_stdio and not facts.client.messages:
+        yield from _asked_for_metadata_alone(facts)
     if not facts.is_stdio and facts.client.messages:  # Anyone may open a stream, such as a browser.
         yield from _posted_nothing(facts)
     client, server = facts.client, facts.server
@@ -299,6 +301,22 @@ def _posted_nothing(facts: Facts) -> Iterator[Claim]:
         )
         yield Claim(title, next_step, [], evidence=[evidence(place, f"endpoint: {named}")], side=CLIENT)
         return
+
+
+def _asked_for_metadata_alone(facts: Facts) -> Iterator[Claim]:
+    """Yield a claim of a client that took missing metadata of a sign-in for a failure of the server."""
+    refused = facts.of(RefusedExchange)
+    if (
+        refused
+        and all(each.is_for_metadata and each.status == 404 for each in refused)
+        and not facts.http.gets
+    ):
+        title = f"the client asked only for the metadata of a sign-in ({quote(refused[0].path, 100)}, HTTP 404), and sent no message"
+        next_step = (
+            "a server without a sign-in has no such metadata: let the client send initialize to the endpoint first, and begin a "
+            "sign-in after a 401"
+        )
+        yield Claim(title, next_step, [*refused], side=CLIENT)
 
 
 def _is_here(facts: Facts, endpoint: str) -> bool:

@@ -11,7 +11,7 @@ from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import evidence, quote
 from mcpspy.analysis.explain.facts import PATIENCE, Facts
 from mcpspy.analysis.explain.side_facts import OddLine
-from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, ServerEnd, Symptom
+from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, RefusedExchange, ServerEnd, Symptom
 from mcpspy.core.protocol.refusal import refusal_words
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.session.exchange import State
@@ -98,6 +98,10 @@ def _is_ended_by_client(facts: Facts, end: ServerEnd) -> bool:
 _TO_STDERR = "write logs to stderr (print(…, file=sys.stderr), console.error)"
 
 
+_HOLLOW = re.compile(rb'\{\s*"jsonrpc"\s*:\s*"2\.0"\s*(?:,\s*"id"\s*:\s*[^,{}]*)?\}')
+"""The envelope of a message with nothing in it: serializers leave out a result that is null."""
+
+
 @cause(
     "stdout-noise",
     "the server writes text to stdout that is not a message",
@@ -128,7 +132,11 @@ def stdout_noise(facts: Facts) -> Iterator[Claim]:
             f"the server writes text to stdout {when}, where only messages may be: "
             f"{quote(text_of(lines[0]), 80)}"
         )
-        claim = claim_of_lines(facts, SERVER, lines, title, _TO_STDERR)
+        next_step = _TO_STDERR
+        if _HOLLOW.fullmatch(lines[0].data.strip()):
+            title = f"the server writes an object without method, result and error, which is not a message: {quote(text_of(lines[0]), 80)}"
+            next_step = "let the server write nothing in answer to a notification, and a result or an error for each request"
+        claim = claim_of_lines(facts, SERVER, lines, title, next_step)
         claim.symptoms = [each for each in claim.symptoms if not _is_apart(facts, each, lines)]
         yield _of_runner(facts, lines, claim)
     elif lines and facts.is_stdio:
@@ -171,6 +179,25 @@ def stdin_noise(facts: Facts) -> Iterator[Claim]:
         yield claim_of_lines(
             facts, CLIENT, lines, title, "correct the client: each line on stdin is one message"
         )
+
+
+@cause(
+    "post-no-message",
+    "the client posts what is not a message",
+    Level.SPECIFIC,
+    rules="ENV101 ENV102",
+    positive=ex.session("@ http bare", '>> {"message":{"method":"initialize"}}', "= 400"),
+)
+def post_no_message(facts: Facts) -> Iterator[Claim]:
+    """Each POST has a JSON-RPC message, and not an envelope with one in it, a form or a query."""
+    lines = [] if facts.is_stdio else [each for each in facts.client.odd if each.is_whole]
+    if lines:
+        title = f"the client posts what is not a JSON-RPC message: {quote(text_of(lines[0]), 80)}"
+        next_step = "let the client post each JSON-RPC message as it is, with jsonrpc and method or result (2025-11-25, Transports)"
+        refused = [each for each in facts.of(RefusedExchange) if each.method == "POST" and not each.asked]
+        symptoms: list[Symptom] = [*refused, *facts.violations("ENV101", "ENV102", side=CLIENT)]
+        evidence_lines = [evidence(lines[0].place, f"the client: {text_of(lines[0])}")]
+        yield Claim(title, next_step, symptoms, evidence=evidence_lines, side=CLIENT)
 
 
 @cause(

@@ -98,7 +98,13 @@ def _ended_quietly(facts: Facts, end: ServerEnd, without: str) -> tuple[str, str
             "check that this command starts the server on stdio, and not another transport or a "
             "command that ends; in the code, wait for the transport to close"
         )
-        if facts.client.carriage_returns:
+        if any(each.method == "server/discover" for each in end.during):
+            title = "the server ended by itself with exit code 0 at server/discover, the first request of 2026-07-28, without an answer"
+            next_step = (
+                "let the server answer a method that it does not know with the error -32601, so that clients continue with "
+                f"initialize; until then set the client to an older revision. If this is not it, {next_step}"
+            )
+        elif facts.client.carriage_returns:
             title = (
                 "the server ended by itself with exit code 0 before it answered a line that ends with CR LF, which the client "
                 "writes and not every server reads"
@@ -198,6 +204,7 @@ _OTHER_COPY = "look for another copy of the server, and end it; a server must ex
         ),
         ex.session("@ bare", ex.initialize(), ex.note("exit", code=None, signal="SIGSEGV")),
         ex.not_started("Weather MCP server running on stdio", 0),
+        ex.session("@ bare", ex.request("server/discover"), ex.exited(0)),
         ex.not_started("Another instance is already running (pid 42)", 0),
     ),
 )
