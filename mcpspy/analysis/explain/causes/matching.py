@@ -243,6 +243,25 @@ def _waited(end: ServerEnd) -> bool:
     return is_said and any(end.at - each.asked_at >= PATIENCE for each in end.during)
 
 
+def _misnamed(facts: Facts, ends: list[ServerEnd]) -> Claim:
+    """Return a claim of a client that ends the handshake by the name of the Language Server Protocol."""
+    failed = [each for each in facts.failed() if each.side == CLIENT and not each.is_handshake]
+    title = "the client sent initialized in place of notifications/initialized"
+    title += (
+        f", and the server did not answer {failed[0].about}" if failed and failed[0].state in SILENT else ""
+    )
+    for end in ends[:1]:
+        title += f"; it ended: {quote(end.named.text, 100)}" if end.named is not None else "; it ended"
+    next_step = "let the client send the notification by its whole name, notifications/initialized"
+    symptoms = [
+        *failed,
+        *ends,
+        *facts.of(ClientLeft),
+        *facts.violations("LIFE102", "LIFE103", "LIFE401", "LIFE403", "LIFE404"),
+    ]
+    return Claim(title, next_step, symptoms, side=CLIENT)
+
+
 _BEGUN = ex.session("@ bare", ex.initialize(), ex.welcome())
 
 _UNINITIALIZED = re.compile(
@@ -313,6 +332,9 @@ def handshake_incomplete(facts: Facts) -> Iterator[Claim]:
         for each in facts.of(ClientLeft)
         if not each.is_initialized and each.message.startswith("the error")
     ]
+    if facts.client.methods["initialized"] and not is_sent and (failed or ends):
+        yield _misnamed(facts, ends)
+        return
     if failed and facts.answered[CLIENT, "initialize"] and not is_sent:
         how = "does not answer" if failed[0].state in SILENT else "refuses"
         title = (
@@ -320,9 +342,6 @@ def handshake_incomplete(facts: Facts) -> Iterator[Claim]:
             f"server {how} {failed[0].about}"
         )
         next_step = "the client must send notifications/initialized before other requests"
-        if facts.client.methods["initialized"]:  # Its name in the Language Server Protocol.
-            title += "; it sent initialized, which is not a method of MCP"
-            next_step = "let the client send notifications/initialized in place of initialized"
         symptoms = [*failed, *left, *facts.violations("LIFE103", "LIFE102")]
         for end in ends:
             if end.named is not None and _waited(end):

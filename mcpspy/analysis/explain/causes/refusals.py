@@ -288,6 +288,11 @@ def version_header(facts: Facts) -> Iterator[Claim]:
                 "let the server answer initialize with a revision that it supports, in place of an error (2025-11-25, "
                 "Lifecycle): update its SDK"
             )
+            if (
+                version
+            ):  # The header is for requests after initialize, and a server need not look at it before.
+                side = ""
+                next_step += "; or let the client send this header only after initialize"
         if exchange.asked == "initialize" and (unknown := _unknown_revision(facts)):
             title = f"the client asks for the revision {quote(unknown, 40)}, which does not exist, and the server refuses it: {quote(words)}"
             next_step = (

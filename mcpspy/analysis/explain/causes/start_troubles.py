@@ -244,7 +244,7 @@ START_TROUBLES = (
         named_by="Node.js names the file, and the module of the package that imports it.",
         signs=r"cannot find (?:module|package) .{1,400}\bimported from .{0,300}[/\\]node_modules[/\\]"
         r"|ERR_PACKAGE_PATH_NOT_EXPORTED",
-        side="server",
+        side="",
         only_at_start=True,
         errors=(
             (

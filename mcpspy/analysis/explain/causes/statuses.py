@@ -248,6 +248,12 @@ def _row(facts: Facts, exchange: RefusedExchange, words: str) -> _Status | None:
         and (accepted == "*/*" or not accepts_messages(exchange))
     ):
         row = STATUSES[406]
+    if row is STATUSES[406] and not accepted and facts.http.gets:
+        next_step = (
+            f"{row.next_step}; a client of HTTP+SSE, which began with GET, need not: look whether the address to which it posts is "
+            f"the one that its stream names"
+        )
+        return row._replace(next_step=next_step, side="")
     if row is STATUSES[406] and accepted == "*/*":
         next_step = f"{row.next_step}: */* lists neither; a proxy or gateway in front of mcpspy may have replaced the client's own header"
         return row._replace(next_step=next_step, side="")
