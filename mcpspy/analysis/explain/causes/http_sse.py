@@ -189,7 +189,7 @@ def sse_transport(facts: Facts) -> Iterator[Claim]:
             )
             next_step = (
                 "set the client's transport to Streamable HTTP (type: http), or give it the server's URL "
-                "for SSE"
+                "for SSE; a client that is set so already should post initialize first, and continue without a stream"
             )
             if refusal.status == 404:
                 next_step = (
