@@ -432,6 +432,11 @@ async def test_the_steps_of_an_authorization_are_one_flow_without_a_secret(
     assert (played.complaints, played.code) == ("", 0)
     (read,) = await peers.recorded("recorded")
     assert read.notes("oauth")[-1].fields["chain"] == CHAIN
+    steps = {note.fields["step"]: note.fields for note in read.notes("oauth")}
+    assert steps["authorize"]["same"] == ["redirect_uri", "resource", "scope"]
+    assert steps["token"]["same"] == ["redirect_uri", "code_verifier", "resource"]
+    assert steps["retry"]["same"] == ["access_token"]
+    assert not any("differs" in fields for fields in steps.values())
     text = read.path.read_text()
     values = json.loads(secrets.read_text())
     assert {"code", "state", "code_challenge", "code_verifier", "client_secret", "access_token"} <= set(
