@@ -32,7 +32,7 @@ FailureRow(
 ).define(__name__)
 _SESSION = (
     r"\bsession\b.{0,40}(?:not found|invalid|expired|unknown|missing|terminated|closed|does not exist)"
-    r"|(?:invalid|unknown|missing|no valid|expired).{0,30}\bsession"
+    r"|(?:invalid|unknown|missing|no valid|expired).{0,30}\bsession|\b(?:server|session|client) (?:is |was )?not initiali[sz]ed"
 )
 """The SDKs of TypeScript, Python, Go and Rust."""
 
@@ -58,7 +58,12 @@ FailureRow(
         not failed.is_refused and bool(facts.http.session_ids) and not _names_session(failed)
     ),
     is_together=True,
-    positive=ex.session("@ http", ex.call(), ex.error("Session not found", -32000)),
+    positive=(
+        ex.session("@ http", ex.call(), ex.error("Session not found", -32000)),
+        ex.session(
+            "@ http", ex.listed("a"), "+ 9", ex.call(3), ex.error("Server not initialized", -32002, 3)
+        ),
+    ),
     negative=(
         ex.session("@ http", ex.call(), ex.error("no data", -32000)),
         ex.session(

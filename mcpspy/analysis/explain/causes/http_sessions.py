@@ -269,6 +269,10 @@ _NOT_YET = re.compile(r"(?i)\bnot (?:yet |been )*initiali[sz]ed|before initiali[
 """A server that waits for the end of the handshake."""
 
 
+OVERTAKING = 2.0
+"""Seconds after initialize in which a request may overtake notifications/initialized; later, its session is lost."""
+
+
 @cause(
     "initialized-overtaken",
     "a request came before the server had taken notifications/initialized",
@@ -297,6 +301,7 @@ def initialized_overtaken(facts: Facts) -> Iterator[Claim]:
         and each.side == CLIENT
         and not each.is_handshake
         and _NOT_YET.search(each.words)
+        and any(0 <= each.asked_at - at < OVERTAKING for at, _ in facts.http.begun.values())
     ]
     symptoms = [*(each for _, each in found), *(each for each in failed if not each.is_refused)]
     if not symptoms:

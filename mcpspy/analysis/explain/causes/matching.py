@@ -237,6 +237,15 @@ def stray_response(facts: Facts) -> Iterator[Claim]:
             yield Claim(title, next_step, symptoms, side=side, level=level)
 
 
+def _is_without_session(facts: Facts, failed: FailedRequest) -> bool:
+    """Return whether a server wants a session, and the client has begun none."""
+    has_begun = facts.answered or facts.client.methods["initialize"] or facts.session.is_modern
+    is_of_session = (
+        re.search(r"(?i)\b(?:no|missing|without|invalid)\b.{0,20}\bsession", failed.words) is not None
+    )
+    return not has_begun and is_of_session and failed.is_refused
+
+
 def _waited(end: ServerEnd) -> bool:
     """Return whether a server that ended had let requests wait, for the end of the handshake by its own words."""
     is_said = end.named is not None and re.search(r"(?i)initiali[sz]", end.named.text) is not None
@@ -325,7 +334,11 @@ def handshake_incomplete(facts: Facts) -> Iterator[Claim]:
         and not each.is_handshake
         and not each.effects
         and each not in ended
-        and ((each.state in SILENT and not has_worked) or _is_too_early(each))
+        and (
+            (each.state in SILENT and not has_worked)
+            or _is_too_early(each)
+            or _is_without_session(facts, each)
+        )
     ]
     left = [
         each

@@ -44,6 +44,20 @@ def _is_unknown(failed: FailedRequest) -> bool:
     return failed.code == -32601 or is_other_code or (is_no_method and failed.code in (-32600, -32602))
 
 
+def _ping_refused(facts: Facts, failed: FailedRequest, has_left: bool) -> tuple[str, str, list[Symptom]]:
+    """Return the title and the next step of a ping that got an error, and the end of a server that sent it."""
+    side, receiver, answered_at = failed.side, other(failed.side), failed.answer_at or 0.0
+    ends = [each for each in facts.of(ServerEnd) if side == SERVER and answered_at <= each.at]
+    # With a code, it has ended by an error that nothing caught, which may have another reason later.
+    ends = [each for each in ends if not each.code or each.at - answered_at < SECONDS_TO_LEAVE]
+    title = f"the {receiver} answers ping with the error {failed.code}; every side must answer it with an empty result"
+    if ends or has_left:
+        how = "left" if side == CLIENT else "ended at this error" if ends and ends[0].code else "ended"
+        title += f": the {side} took the {receiver} for dead, and {how}"
+    next_step = f"let the {receiver} answer ping with {{}}; the {side} may take any answer for a sign of life"
+    return title, next_step, [symptom for each in ends for symptom in (each, *each.during)]
+
+
 @cause(
     "method-not-found",
     "the receiver does not know a method",
@@ -86,25 +100,17 @@ def method_not_found(facts: Facts) -> Iterator[Claim]:
             if is_declared:
                 title = f"the {receiver} declared {needed}, and does not know {failed.method} (error -32601)"
                 next_step = f"implement {failed.method}, or do not declare {needed}"
+                next_step += (
+                    "; if what it offers depends on the account, look what the token may do"
+                    * facts.http.has_token
+                )
             elif needed:
                 title = f"the {side} asked for {failed.method}, and the {receiver} has not declared {needed}"
                 title += ", and left after this error, although it is the right answer" if left else ""
                 next_step = f"let the {side} ask only for what is declared; or declare and implement {needed}"
             elif is_ping:
-                title = (
-                    f"the {receiver} answers ping with the error {failed.code}; every side must answer it with "
-                    f"an empty result"
-                )
-                next_step = f"let the {receiver} answer ping with {{}}; the {side} may take any answer for a sign of life"
-                answered_at = failed.answer_at or 0.0
-                ends = [each for each in facts.of(ServerEnd) if side == SERVER and answered_at <= each.at]
-                # With a code, it has ended by an error that nothing caught, which may have another reason later.
-                ends = [each for each in ends if not each.code or each.at - answered_at < SECONDS_TO_LEAVE]
-                left += [symptom for each in ends for symptom in (each, *each.during)]
-                how = (
-                    "left" if side == CLIENT else "ended at this error" if ends and ends[0].code else "ended"
-                )
-                title += f": the {side} took the {receiver} for dead, and {how}" if left else ""
+                title, next_step, ended = _ping_refused(facts, failed, bool(left))
+                left += ended
             elif is_no_method:
                 title = f"the {side} sent the request {failed.method}, and MCP has no method of this name"
                 title += f" (error {failed.code}{clause(failed.words)})"
@@ -125,8 +131,9 @@ def method_not_found(facts: Facts) -> Iterator[Claim]:
             # The code is the right answer to a method that MCP does not have.
             is_right = known is None and failed.code == -32601
             who = side if is_early or is_no_method or is_right else receiver
-            if is_ping and left and failed.code != -32601:
-                who = ""  # The one has no ping, and the other takes its answer for none.
+            # The one has no ping, and the other takes its answer for none; an account may have no tools.
+            if (is_ping and left and failed.code != -32601) or (is_declared and facts.http.has_token):
+                who = ""
             claim = Claim(title, next_step, symptoms, side=who)
             claim.is_observation = is_early and failed.method in _OPTIONAL and not left
             is_exact = is_ping or is_no_method or (is_declared and failed.method != "tools/call")

@@ -49,6 +49,9 @@ class _Status(NamedTuple):
     """
 
 
+_OPEN = "open"
+"""The side of a row that the recording does not decide."""
+
 STATUSES = {
     406: _Status(
         "does not accept the request's Accept header",
@@ -102,7 +105,7 @@ STATUSES = {
     502: _Status(
         "got no answer from the server behind it",
         "look whether the server behind the proxy runs, and into its log",
-        SERVER,
+        _OPEN,
         "took",
     ),
     520: _Status(
@@ -144,7 +147,7 @@ STATUSES = {
     503: _Status(
         "is not available",
         "look whether the server runs and is not overloaded; Retry-After has the time to try again",
-        SERVER,
+        _OPEN,
         ":Retry-After",
     ),
     504: _Status(
@@ -183,9 +186,6 @@ _NEEDS_NO_WORK = (
     "needs no long work; if the server starts on demand, raise the proxy's timeout until it has started"
 )
 """The next step if a proxy gave up a server at a request such as initialize."""
-
-_OPEN = "open"
-"""The side of a row that the recording does not decide."""
 
 _TOO_LARGE = re.compile(
     r"(?i)\b(?:body|entity|payload|request) (?:is )?too large|PayloadTooLarge|\bexceed\w* .{0,20}(?:body|payload|request) (?:size|limit)"

@@ -313,7 +313,7 @@ TROUBLES = (
         "folders that they allow.",
         signs=r"outside (?:of )?(?:the )?allowed (?:director|folder|path|root)|not (?:in|within"
         r"|under) (?:the |an? )?(?:allowed|permitted|workspace)",
-        side="configuration",
+        side="",
         errors=("Error: Access denied - path outside allowed directories: /a/b not in /srv",),
     ),
     Trouble(
