@@ -55,9 +55,7 @@ FailureRow(
             "trust the server's CA with --cacert FILE, correct the host name in the URL, or use http:// if it has no TLS",
         ),
     ),
-    side=lambda _, exchange: (
-        SERVER if exchange is not None and "has expired" in exchange.error else "configuration"
-    ),
+    side=lambda _, exchange: SERVER if exchange is not None and "has expired" in exchange.error else "",
     if_refused=lambda _, exchange: _is_of_tls(exchange.error),
     positive=(
         _WRONG_TLS,

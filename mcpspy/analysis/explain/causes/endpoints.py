@@ -271,7 +271,7 @@ def page_in_place(facts: Facts) -> Iterator[Claim]:
         kind = exchange.media_type
         if kind in (JSON, EVENTS):
             continue
-        side = "configuration"
+        side = ""  # The URL may be wrong, or the server have no route of MCP there.
         next_step = (
             "check the URL, and what is in front of the server: a web page answered, and not the MCP endpoint"
         )
