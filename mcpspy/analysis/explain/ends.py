@@ -92,6 +92,9 @@ def client_left(facts: Facts) -> ClientLeft | None:
         return None  # mcpspy was the client, and had read what it wanted.
     server, client = facts.server, facts.client
     left_at = client.closed_at if facts.is_stdio else facts.http.last_at
+    if facts.is_stdio and left_at is None and not client.methods["notifications/initialized"]:
+        # A host may end the server, and its stdin stays open until then.
+        left_at = next((note.at for note, _ in facts.notes.get("signal", [])), None)
     if server.last_at is None or left_at is None or not server.messages:
         return None
     is_initialized = bool(client.methods["notifications/initialized"] or facts.session.is_modern)

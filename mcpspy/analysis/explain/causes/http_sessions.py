@@ -198,6 +198,10 @@ def _fail_in_new_sessions(facts: Facts) -> Iterator[Claim]:
     yield Claim(title, next_step, [*errors, *lacking, *facts.of(ClientLeft)], side=side)
 
 
+OVERTAKING = 1.0
+"""Seconds after initialize in which a request may overtake notifications/initialized; later, its session is lost."""
+
+
 @cause(
     "replicas",
     "several copies of the server do not share their sessions",
@@ -230,7 +234,9 @@ def replicas(facts: Facts) -> Iterator[Claim]:
         session_id, status, words = exchange.session_id, exchange.status, said(exchange, symptom)
         if session_id is None or exchange.asked in ("initialize", ""):
             continue
-        if _NOT_YET.search(words) and facts.client.methods["notifications/initialized"]:
+        begun_at = facts.http.session_ids.get(session_id, float("-inf"))
+        is_early = exchange.at - begun_at < OVERTAKING
+        if is_early and _NOT_YET.search(words) and facts.client.methods["notifications/initialized"]:
             continue  # `initialized-overtaken`
         if is_about_its_message(exchange, words) or is_unread_notification(facts, exchange, words):
             continue  # It refuses this message, and not its session.
@@ -269,17 +275,14 @@ _NOT_YET = re.compile(r"(?i)\bnot (?:yet |been )*initiali[sz]ed|before initiali[
 """A server that waits for the end of the handshake."""
 
 
-OVERTAKING = 2.0
-"""Seconds after initialize in which a request may overtake notifications/initialized; later, its session is lost."""
-
-
 @cause(
     "initialized-overtaken",
     "a request came before the server had taken notifications/initialized",
     Level.EXACT,
     rules="ENV205",
     positive=ex.session(
-        "@ http", ex.request("tools/list"), ex.answered(400, "Session not initialized"), ex.pings(3)
+        *("@ http bare", "+ 0.01", ex.initialize(), ex.welcome(), ex.INITIALIZED),
+        *(ex.request("tools/list"), ex.answered(400, "Session not initialized"), ex.pings(3)),
     ),
     negative=ex.session("@ http bare", ex.request("tools/list"), ex.answered(400, "Session not initialized")),
 )
@@ -385,6 +388,18 @@ def initialize_with_session(facts: Facts) -> Iterator[Claim]:
     if facts.is_stdio and facts.answered[CLIENT, "initialize"]:
         failed = facts.failed(State.ERROR)
         again = [(each, each.words) for each in failed if each.method == "initialize"]
+    if (
+        again
+        and not facts.answered[CLIENT, "initialize"]
+        and not any(exchange.session_id for exchange, _ in begun)
+    ):
+        title = f"the server refuses the first initialize of this client, as if it had come before: {quote(again[0][1])}"
+        next_step = (
+            "make a server object for each session (one transport and one server for each Mcp-Session-Id): it serves one "
+            "session only, and another client has that; restart it until then"
+        )
+        yield Claim(title, next_step, [each for each, _ in again], side=SERVER)
+        return
     if again:
         title = f"the client sent initialize again in a session that was initialized: {quote(again[0][1])}"
         next_step = "the client must send initialize once, and then notifications/initialized"

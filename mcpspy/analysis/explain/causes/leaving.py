@@ -436,12 +436,16 @@ def server_did_not_end(facts: Facts) -> Iterator[Claim]:
     leave it behind.
     """
     left_at, exit_, violations = facts.client.closed_at, facts.exit, facts.violations("LIFE402")
-    if left_at is not None and not violations and exit_ is None:
+    if left_at is not None and not violations:
+        # One that handles the signal ends with exit code 0.
         signals = [each for each in facts.notes.get("signal", []) if each[0].at - left_at > PATIENCE]
         for sent, place in signals[:1]:
             name, after = sent.fields.get("signal"), duration(sent.at - left_at)
             title = f"the server still ran {after} after the client had closed its stdin; then came {name}"
-            yield Claim(title, _END_AT_EOF, [], evidence=[evidence(place, f"signal: {name}")], side=SERVER)
+            claim = Claim(title, _END_AT_EOF, [], evidence=[evidence(place, f"signal: {name}")], side=SERVER)
+            is_slow = exit_ is not None and sent.at - left_at < SLOW_SECONDS
+            claim.is_observation = is_slow or bool(facts.failed() and exit_ is not None)
+            yield claim
     for violation in violations:
         # Hosts close stdin, wait about 2 s and send SIGTERM: a server that then ends at once has only been slow.
         waited = 0.0 if exit_ is None or left_at is None else exit_.at - left_at

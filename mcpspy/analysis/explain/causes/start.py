@@ -260,16 +260,23 @@ _ABOUT_ARGUMENTS = re.compile(
     r"(?i)no such file|not found|unknown|unrecogni[sz]ed|unexpected|usage:|invalid|ENOENT|cannot (?:open|find|read)"
 )
 _MODULE = re.compile(r"(?i)\bmodules?\b|\bpackages?\b")
-_JOINED = re.compile(r"^--?[A-Za-z][\w-]* +\S")
-"""An option with its value in one argument, as a line of a shell has them."""
+_JOINED = re.compile(r"^--?[A-Za-z][\w-]* +\S|^[a-z][\w-]* (?:\S+ )*--?[A-Za-z]")
+"""An option with its value in one argument, or a command with its options, as a line of a shell has them."""
 
 
 @cause(
     "arguments-joined",
     "an option and its value are one argument",
     Level.EXACT,
-    positive=ex.not_started(
-        "Error: No such file or directory", 1, '@ bare command=["notes","-c\\u0020/srv/notes.json"]'
+    positive=(
+        ex.not_started(
+            "Error: No such file or directory", 1, '@ bare command=["notes","-c\\u0020/srv/notes.json"]'
+        ),
+        ex.not_started(
+            "error: unrecognized subcommand 'run --with a b.py'",
+            2,
+            '@ bare command=["uv","run\\u0020--with\\u0020a\\u0020b.py"]',
+        ),
     ),
     negative=ex.not_started(
         "Error: No such file or directory", 1, '@ bare command=["notes","-c","/srv/a.json"]'
@@ -286,9 +293,12 @@ def arguments_joined(facts: Facts) -> Iterator[Claim]:
     # Commands and code as text are one argument: sh -c, python -c, docker run … sh -c.
     for end, symptoms in before_answer(facts) if joined and "-c" not in facts.command else ():
         option, _, value = joined[0].partition(" ")
-        title = f"the argument {quote(joined[0], 80)!r} holds an option and its value, and a host divides no arguments"
+        what = "an option and its value" if option.startswith("-") else "several arguments"
+        title = f"the argument {quote(joined[0], 80)!r} holds {what}, and a host divides no arguments"
         title += clause(end.named.text if end.named else "")
         next_step = f'write two items into "args": {quote(option, 40)!r} and {quote(value.strip(), 60)!r}'
+        if not option.startswith("-"):
+            next_step = 'write each word of it as one item into "args"'
         lines = [line.evidence for line in [*facts.first_stderr][-1:]]
         yield Claim(title, next_step, symptoms, evidence=lines, side="configuration")
 

@@ -28,6 +28,7 @@ TROUBLES = (
         signs=r"EADDRINUSE|address already in use|Only one usage of each socket address|\bport \d+ is (?:already )?in use"
         r"|\bno (?:available|free) ports? (?:in|between|from)\b",
         errors=("Error: listen EADDRINUSE: address already in use :::3001",),
+        side="",
     ),
     Trouble(
         "text-encoding",
