@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct, field
 
-from mcpspy.analysis.explain.evidence import evidence
+from mcpspy.analysis.explain.evidence import EvidenceLine, evidence
 from mcpspy.analysis.explain.symptoms import RefusedExchange
 from mcpspy.analysis.lint.finding import EntryPosition
 from mcpspy.core.protocol.http_headers import EVENTS, JSON, REDIRECTS
@@ -94,6 +94,8 @@ class HttpFacts(Struct):
     """Number of a redirect of a sign-in → its Location, without values."""
     pages: set[object] = field(default_factory=set)
     """Numbers of accepted POSTs that were answered with a page (text/html)."""
+    crossed: list[EvidenceLine] = field(default_factory=list)
+    """Responses that came in the answer to the POST of another request; at most some."""
     left_out: list[float] = field(default_factory=list)
     """Times at which a POST without a token was answered with success, after one with a token; at most some."""
     with_token: set[int] = field(default_factory=set)

@@ -176,6 +176,8 @@ class RequestOutcomes:
         if findings:
             known.findings += tuple(findings)
         known.answer_at, known.answer_place = what.frame.at, place
+        if what.frame.http != call.request.frame.http:
+            self._add_crossed(what, call, place)
         if call.state is not _OK and (call.state in outcome.FAILED or call.state in outcome.UNANSWERED):
             answer = outcome.error_of(call)
             known.words = outcome.error_text(call)
@@ -187,6 +189,16 @@ class RequestOutcomes:
             and self._facts.listed.concerns(call.request)
         ):
             self._facts.listed.add_result(what, call.request, place)
+
+    def _add_crossed(self, what: Result | Failure, call: Exchange, place: EntryPosition) -> None:
+        """Remember a response that came in the answer to the POST of another request; a GET may have it (2025-03-26)."""
+        http = self._facts.http
+        carrier = None if what.frame.http is None else http.posted.get(what.frame.http)
+        is_other = carrier is not None and carrier.number not in (None, call.number)
+        if carrier is not None and is_other and len(http.crossed) < MAX_EVIDENCE:
+            http.crossed.append(
+                evidence(place, f"the response to {about_request(call)}, in that to {carrier.asked}")
+            )
 
     def is_open(self, number: int | None) -> bool:
         """Return whether the outcome of a request is not final."""

@@ -329,6 +329,8 @@ def _chosen_revisions(facts: Facts) -> Iterator[Claim]:
         for left in facts.of(ClientLeft)
         for each in left.findings
     )
+    # Text among the messages is reason enough: `stdout-noise`.
+    is_unreadable |= facts.is_stdio and facts.server.odd_count > 0
     if facts.has_worked or has_left_before or is_unreadable:
         return
     for violation in facts.violations("LIFE114", "HOST303"):

@@ -332,9 +332,8 @@ def placeholder_not_replaced(facts: Facts) -> Iterator[Claim]:
         title = f"the server got a placeholder in place of a value: {shown}{quoted}"
         next_step = (
             "write the value itself into the host's configuration, or set the variable where the host "
-            "starts: this host does not replace the placeholder"
+            "starts: this host does not replace the placeholder; in a package that brings its configuration, its author has to"
         )
-        lines, side = [evidence(place, f"a placeholder: {shown}")], "configuration"
         homes = [word for word in facts.command if word.startswith("~")]
         if homes and not note_.fields.get("variables"):
             # Some hosts replace it, some do not.
@@ -343,8 +342,9 @@ def placeholder_not_replaced(facts: Facts) -> Iterator[Claim]:
                 "write the whole path into the host's configuration: this host starts no shell, which would replace ~; or let "
                 "the host replace it"
             )
-            side = ""
-        yield Claim(title, next_step, symptoms, evidence=lines, side=side, is_observation=not symptoms)
+        # The user, the host, or a package that brings its own configuration left it so.
+        lines = [evidence(place, f"a placeholder: {shown}")]
+        yield Claim(title, next_step, symptoms, evidence=lines, is_observation=not symptoms)
 
 
 _OF_PROGRAM = (

@@ -148,6 +148,13 @@ def post_without_response(facts: Facts) -> Iterator[Claim]:
     """202 is the answer to notifications and responses. A request is answered in the response to its own
     POST; a gateway whose process behind it has ended opens a stream there and never writes to it.
     """
+    if crossed := facts.http.crossed:
+        title = "the server answers a request in the response to the POST of another one, and not in that to its own"
+        next_step = (
+            "let the server, or a gateway whose processes share a queue, send each response on the stream of its request "
+            "(2025-11-25, Transports): a client that waits there gets none"
+        )
+        yield Claim(title, next_step, [], evidence=crossed, side=SERVER, level=Level.EXACT)
     named = [each.fields.get("http") for each, _ in facts.notes.get("sse", [])]
     for failed in without_response(facts, CLIENT):
         carrier, is_call = failed.refusal, failed.method == "tools/call"
