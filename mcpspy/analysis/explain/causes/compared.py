@@ -106,15 +106,13 @@ def token_by_values(facts: Facts, exchange: RefusedExchange) -> OauthDecision | 
     if step is None:
         return None
     differs, same = step.fields.get("differs", ()), step.fields.get("same", ())
-    if isinstance(expires := step.fields.get("expires"), int):
-        since = datetime.fromisoformat(facts.header.started).timestamp() + step.at - expires
-        if since > 0:
-            return OauthDecision(
-                f"the token had expired {duration(since)} before",
-                CLIENT if "access_token" in same else "",
-                "let the client get a new token by its refresh token before this one expires or after a 401, and sign in "
-                "again; a token that was written by hand into the host's configuration needs a new one there",
-            )
+    if (since := _expired_for(facts, step)) > 0:
+        return OauthDecision(
+            f"the token had expired {duration(since)} before",
+            CLIENT if "access_token" in same else "",
+            "let the client get a new token by its refresh token before this one expires or after a 401, and sign in "
+            "again; a token that was written by hand into the host's configuration needs a new one there",
+        )
     if AUDIENCE in differs:
         return OauthDecision(
             "the token is for another audience than the resource that the server's metadata name",
@@ -130,6 +128,16 @@ def token_by_values(facts: Facts, exchange: RefusedExchange) -> OauthDecision | 
             "an earlier sign-in, remove that",
         )
     return None
+
+
+def _expired_for(facts: Facts, step: OauthStep) -> float:
+    """Return the seconds since the token of a step expired; 0 if it had not, or if that is not known."""
+    expires = step.fields.get("expires")
+    try:
+        started = datetime.fromisoformat(facts.header.started).timestamp()
+    except ValueError:  # A recording of another program.
+        return 0.0
+    return max(started + step.at - expires, 0.0) if isinstance(expires, int) else 0.0
 
 
 def _of_audience(facts: Facts) -> str:
