@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
+from urllib.parse import SplitResult, urlsplit
 
 from msgspec import Struct
 
@@ -50,6 +51,14 @@ def quote_error(text: str) -> str:
 def clause(text: str, most: int = MAX_QUOTE) -> str:
     """Return a peer's text after a colon; empty if there is none."""
     return f": {quote(text, most)}" if text else ""
+
+
+def url_parts(text: str) -> SplitResult:
+    """Return the parts of a URL that a peer wrote; all are empty if it is invalid, such as `https://[your-host]/mcp`."""
+    try:
+        return urlsplit(text)
+    except ValueError:
+        return SplitResult("", "", "", "", "")
 
 
 def of_finding(finding: Finding) -> EvidenceLine:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections import Counter, deque
 from typing import NamedTuple, TypeVar
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult
 
-from mcpspy.analysis.explain.evidence import EvidenceLine, PrintedLine
+from mcpspy.analysis.explain.evidence import EvidenceLine, PrintedLine, url_parts
 from mcpspy.analysis.explain.http_facts import HttpFacts
 from mcpspy.analysis.explain.listed_facts import ListedFacts
 from mcpspy.analysis.explain.side_facts import SentText, SideFacts
@@ -96,7 +96,7 @@ class Facts:
     @property
     def endpoint(self) -> SplitResult:
         """The URL of the server over HTTP."""
-        return urlsplit(self.header.upstream or "")
+        return url_parts(self.header.upstream or "")
 
     @property
     def has_worked(self) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from urllib.parse import urlsplit
 
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.exchanges import (
@@ -21,7 +20,7 @@ from mcpspy.analysis.explain.causes.exchanges import (
 from mcpspy.analysis.explain.causes.http_sse import endpoints, lost_query
 from mcpspy.analysis.explain.causes.statuses import overcome
 from mcpspy.analysis.explain.claims import Claim, Level, cause
-from mcpspy.analysis.explain.evidence import clause, evidence, quote
+from mcpspy.analysis.explain.evidence import clause, evidence, quote, url_parts
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest
 from mcpspy.core.protocol.http_headers import EVENTS, JSON
@@ -35,7 +34,7 @@ def _paths(facts: Facts) -> set[str]:
         facts.header.upstream or "",
         *(str(note.fields.get("data", "")) for note, _ in endpoints(facts)[:1]),
     ]
-    return {urlsplit(url).path.rstrip("/") for url in urls}
+    return {url_parts(url).path.rstrip("/") for url in urls}
 
 
 @cause(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from urllib.parse import urlsplit
 
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.exchanges import (
@@ -16,7 +15,7 @@ from mcpspy.analysis.explain.causes.exchanges import (
 )
 from mcpspy.analysis.explain.causes.requests import SILENT
 from mcpspy.analysis.explain.claims import Claim, Level, cause
-from mcpspy.analysis.explain.evidence import clause, evidence, quote
+from mcpspy.analysis.explain.evidence import clause, evidence, quote, url_parts
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.symptoms import RefusedExchange
 from mcpspy.analysis.lint.finding import EntryPosition
@@ -88,7 +87,7 @@ def sse_stream_ended(facts: Facts) -> Iterator[Claim]:
 
 def lost_query(facts: Facts, exchange: RefusedExchange) -> str:
     """Return the query of the address that the stream names, if a message was posted without one; else nothing."""
-    named = [urlsplit(str(note.fields.get("data", ""))).query for note, _ in endpoints(facts)]
+    named = [url_parts(str(note.fields.get("data", ""))).query for note, _ in endpoints(facts)]
     return named[-1] if named and not exchange.has_query else ""
 
 
@@ -217,7 +216,7 @@ def sse_endpoint_lost(facts: Facts) -> Iterator[Claim]:
     is_new = not any(method == "POST" and (status or 300) < 300 for method, status in facts.http.statuses)
     for note, place in endpoints(facts)[:1]:
         named = str(note.fields.get("data", ""))
-        endpoint, lines = urlsplit(named), [evidence(place, f"endpoint: {named}")]
+        endpoint, lines = url_parts(named), [evidence(place, f"endpoint: {named}")]
         if endpoint.hostname not in (None, upstream.hostname, *LOOPBACK) and not facts.client.messages:
             title = (
                 f"the SSE stream names an endpoint at another host, {quote(named, 100)}, and no message "

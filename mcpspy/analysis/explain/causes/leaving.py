@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from urllib.parse import urlsplit
 
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.requests import without_response
 from mcpspy.analysis.explain.claims import Claim, Level, cause
-from mcpspy.analysis.explain.evidence import evidence, named_error, of_finding, quote
+from mcpspy.analysis.explain.evidence import evidence, named_error, of_finding, quote, url_parts
 from mcpspy.analysis.explain.facts import PATIENCE, Facts
 from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, RefusedExchange, ServerEnd
 from mcpspy.analysis.lint.finding import Finding
@@ -240,7 +239,7 @@ def _what(declared: dict[str, object]) -> str:
 
 @cause(
     "client-sent-nothing",
-    "the client closed the server's stdin and had sent nothing",
+    "the client began a session and sent no message",
     Level.EXACT,
     positive=(
         ex.session("@ bare", ex.END),
@@ -258,7 +257,8 @@ def _what(declared: dict[str, object]) -> str:
 )
 def client_sent_nothing(facts: Facts) -> Iterator[Claim]:
     """A host that starts a server sends initialize first. One that closes the pipe has a bug, or has started the server
-    only to look whether it starts.
+    only to look whether it starts. Over HTTP, one that asks for metadata first must not stop at a 404, and one that opens
+    the stream of HTTP+SSE posts to the endpoint that it names.
     """
     if not facts.is_stdio and not facts.client.messages:
         yield from _asked_for_metadata_alone(facts)
@@ -321,7 +321,7 @@ def _asked_for_metadata_alone(facts: Facts) -> Iterator[Claim]:
 
 def _is_here(facts: Facts, endpoint: str) -> bool:
     """Return whether what is posted to an endpoint passes mcpspy."""
-    return urlsplit(endpoint).hostname in (None, facts.endpoint.hostname, *LOOPBACK)
+    return url_parts(endpoint).hostname in (None, facts.endpoint.hostname, *LOOPBACK)
 
 
 LINE_LIMIT = 65_536

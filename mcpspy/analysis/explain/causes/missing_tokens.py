@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
-from urllib.parse import urlsplit
 
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.exchanges import about, exchanges, is_overcome, said
 from mcpspy.analysis.explain.causes.requests import errors
 from mcpspy.analysis.explain.causes.sign_in import RULES, sign_in_claim, steps_of, unauthorized
 from mcpspy.analysis.explain.claims import Claim, Level, cause
-from mcpspy.analysis.explain.evidence import clause, quote
+from mcpspy.analysis.explain.evidence import clause, quote, url_parts
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.http_facts import OauthStep
 from mcpspy.analysis.explain.symptoms import FailedRequest, RefusedExchange, Symptom
@@ -100,14 +99,14 @@ def _stop(facts: Facts, last: OauthStep) -> _Stop:
 def _shorter_resource(facts: Facts, step: OauthStep) -> str:
     """Return the resource of metadata if its path is another than that of the endpoint; else nothing."""
     resource, endpoint = str(step.fields.get("resource") or ""), facts.endpoint.path
-    return resource if resource and urlsplit(resource).path.rstrip("/") != endpoint.rstrip("/") else ""
+    return resource if resource and url_parts(resource).path.rstrip("/") != endpoint.rstrip("/") else ""
 
 
 def _server_elsewhere(facts: Facts, step: OauthStep) -> str:
     """Return the authorization server that metadata name, if it is at another host than they are; else nothing."""
     servers = [str(each) for each in step.fields.get("servers") or ()]
-    own = {urlsplit(str(url or "")).netloc for url in (facts.header.upstream, step.fields.get("address"))}
-    return servers[0] if servers and urlsplit(servers[0]).netloc not in own else ""
+    own = {url_parts(str(url or "")).netloc for url in (facts.header.upstream, step.fields.get("address"))}
+    return servers[0] if servers and url_parts(servers[0]).netloc not in own else ""
 
 
 def _elsewhere(facts: Facts) -> str | None:
@@ -123,8 +122,8 @@ def _elsewhere(facts: Facts) -> str | None:
     ]
     if not named or not asked or any(step.status == 200 for step in asked):
         return None
-    issuer = urlsplit(str(named[-1].fields["servers"][0]))
-    if issuer.netloc != urlsplit(str(named[-1].fields.get("address") or "")).netloc:
+    issuer = url_parts(str(named[-1].fields["servers"][0]))
+    if issuer.netloc != url_parts(str(named[-1].fields.get("address") or "")).netloc:
         return None  # What is asked of another host is not recorded.
     path, paths = issuer.path.rstrip("/"), {step.path.rstrip("/") for step in asked}
     wanted = [f"/.well-known/oauth-authorization-server{path}"]
@@ -138,7 +137,9 @@ def _metadata_elsewhere(facts: Facts, challenge: str) -> str:
     named = re.search(r'resource_metadata="?([^",\s]+)', challenge)
     hosts = {facts.endpoint.hostname, first_host(facts)}
     return (
-        named[1] if named is not None and urlsplit(named[1]).hostname not in {None, *LOOPBACK, *hosts} else ""
+        named[1]
+        if named is not None and url_parts(named[1]).hostname not in {None, *LOOPBACK, *hosts}
+        else ""
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from urllib.parse import urlsplit
 
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.exchanges import who_refused
@@ -20,7 +19,7 @@ from mcpspy.analysis.explain.causes.sign_in import (
 )
 from mcpspy.analysis.explain.causes.walls import is_bot_wall
 from mcpspy.analysis.explain.claims import Claim, Level, cause
-from mcpspy.analysis.explain.evidence import clause, evidence, quote
+from mcpspy.analysis.explain.evidence import clause, evidence, quote, url_parts
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.http_facts import OauthStep
 from mcpspy.analysis.explain.symptoms import RefusedExchange
@@ -113,7 +112,7 @@ def _not_asked(facts: Facts) -> str | None:
         return None
     challenges = (exchange.challenge for exchange, _ in unauthorized(facts))
     named = (found[1] for found in map(_NAMED.search, challenges) if found)
-    return next((url for url in named if urlsplit(url).path.rstrip("/") not in asked), None)
+    return next((url for url in named if url_parts(url).path.rstrip("/") not in asked), None)
 
 
 _CHALLENGED = ex.http("GET", 403, 61, {"user-agent": "a"}, content_type="text/html", cf_mitigated="challenge")
@@ -219,7 +218,7 @@ def oauth_metadata_not_followed(facts: Facts) -> Iterator[Claim]:
     if (named := _not_asked(facts)) is None:
         return
     read = _read(facts)
-    if not urlsplit(named).scheme:
+    if not url_parts(named).scheme:
         title = f"the server's 401 names its metadata by an address without a host ({quote(named, 100)}), which clients do not find"
         next_step = "let the server write the whole URL, with https:// and its host, as resource_metadata (RFC 9728, 5.1)"
         yield sign_in_claim(facts, title, next_step, *read[:2], side=SERVER)
@@ -249,7 +248,7 @@ def _offers_registration(metadata: list[OauthStep]) -> bool:
 def _other_resource(step: OauthStep, endpoint: str) -> str:
     """Return the resource that metadata name, if it is not the endpoint with this path; else nothing."""
     resource = str(step.fields.get("resource") or "")
-    is_endpoint = f"{endpoint}/".startswith(f"{urlsplit(resource).path.rstrip('/')}/")
+    is_endpoint = f"{endpoint}/".startswith(f"{url_parts(resource).path.rstrip('/')}/")
     return resource if step.status == 200 and not is_endpoint else ""
 
 
@@ -259,8 +258,10 @@ def _foreign_resource(facts: Facts) -> str:
         return ""
     for step in steps_of(facts, "resource metadata"):
         resource = str(step.fields.get("resource") or "")
-        own = {urlsplit(str(url or "")).netloc for url in (facts.header.upstream, step.fields.get("address"))}
-        if step.status == 200 and urlsplit(resource).netloc not in {"", *own}:
+        own = {
+            url_parts(str(url or "")).netloc for url in (facts.header.upstream, step.fields.get("address"))
+        }
+        if step.status == 200 and url_parts(resource).netloc not in {"", *own}:
             return resource
     return ""
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult
 
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.definition import FailureRow
 from mcpspy.analysis.explain.causes.exchanges import ERROR_PAGE, LOGIN, who_refused
 from mcpspy.analysis.explain.claims import Claim, Level, cause
-from mcpspy.analysis.explain.evidence import quote
+from mcpspy.analysis.explain.evidence import quote, url_parts
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.symptoms import RefusedExchange
 from mcpspy.core.protocol.http_headers import JSON
@@ -28,7 +28,7 @@ def _sign_in_page(facts: Facts, redirects: str) -> str:
     """Return the first of these redirects (`307 → /login`) that leads to a page for signing in; else nothing."""
     old = facts.endpoint.path.rstrip("/")
     for redirect in redirects.split(", "):
-        new = urlsplit(redirect.partition(" → ")[2])
+        new = url_parts(redirect.partition(" → ")[2])
         path = new.path.rstrip("/")
         # An endpoint below /auth/ that only moves is not a page for signing in.
         is_moved = bool(old) and (path.endswith(old) or path.startswith(f"{old}/"))
@@ -129,7 +129,7 @@ def redirect_not_followed(facts: Facts) -> Iterator[Claim]:
         if (exchange := failed.refusal) is not None:
             location = str(noted.get(exchange.number) or exchange.response.get("location", ""))
             status, path = str(exchange.status), exchange.path
-        new = urlsplit(location)
+        new = url_parts(location)
         title = (
             f"{failed.about} was redirected ({status} → {quote(location or failed.why, 100)}), and the "
             f"client did not follow"
@@ -148,7 +148,7 @@ def redirect_not_followed(facts: Facts) -> Iterator[Claim]:
                 "let the server trust the proxy's X-Forwarded-Proto (uvicorn --proxy-headers "
                 "--forwarded-allow-ips), or use the URL with the slash at once"
             )
-        elif new.path in ("", "/") and len(path) > 1:
+        elif any(new) and new.path in ("", "/") and len(path) > 1:
             title += ": it leads to the first page of a site, and not to an endpoint"
             next_step = (
                 "correct the URL in the client's configuration: the site has no MCP endpoint at this path"

@@ -515,6 +515,18 @@ def test_the_rules_that_are_checked_are_those_that_the_causes_name() -> None:
     assert {rule.code for rule in RULES} >= READ_RULES
 
 
+@pytest.mark.parametrize("url", ["https://[your-host]/mcp", "//["])
+def test_an_invalid_url_of_a_peer_does_not_end_explain(url: str) -> None:
+    metadata = {"resource": url, "servers": [url], "address": url, "path": "/mcp", "names": ["resource"]}
+    for example in (
+        ex.unauthorized(ex.oauth("resource metadata", 200, **metadata)),
+        ex.first_answer(401, {}, {"www-authenticate": f'Bearer resource_metadata="{url}"'}),
+        ex.list_answer(307, {}, {"location": url}),
+        ex.session("@ sse bare 2024-11-05", ex.note("sse", event="endpoint", data=url), ex.initialize()),
+    ):
+        assert all("first page" not in cause.title for cause in explained(example).diagnosis().causes)
+
+
 @pytest.mark.parametrize(
     ("words", "code"),
     [
