@@ -234,13 +234,15 @@ def replicas(facts: Facts) -> Iterator[Claim]:
         session_id, status, words = exchange.session_id, exchange.status, said(exchange, symptom)
         if session_id is None or exchange.asked in ("initialize", ""):
             continue
-        begun_at = facts.http.session_ids.get(session_id, float("-inf"))
-        is_early = exchange.at - begun_at < OVERTAKING
-        if is_early and _NOT_YET.search(words) and facts.client.methods["notifications/initialized"]:
+        since = exchange.at - facts.http.session_ids.get(session_id, float("-inf"))
+        if (
+            since < OVERTAKING
+            and _NOT_YET.search(words)
+            and facts.client.methods["notifications/initialized"]
+        ):
             continue  # `initialized-overtaken`
         if is_about_its_message(exchange, words) or is_unread_notification(facts, exchange, words):
             continue  # It refuses this message, and not its session.
-        since = exchange.at - facts.http.session_ids.get(session_id, float("-inf"))
         if facts.http.accepted_at(exchange) > exchange.at:
             level = Level.EXACT
             title = (
