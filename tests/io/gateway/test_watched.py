@@ -114,7 +114,7 @@ async def test_a_server_that_does_not_start_ends_no_session(tmp_path: Path) -> N
     async with watched(tmp_path) as server:
         await server.begin_watched()
         await server.change(fails="SyntaxError: invalid syntax")
-        assert "its last lines on stderr: SyntaxError: invalid syntax" in await server.tools(1)
+        assert "; on stderr: SyntaxError: invalid syntax" in await server.tools(1)
         await server.change(tools=["echo"])
         assert await server.tools(2) == "['echo']"
         assert "it ended with exit code 7" in await server.tools(3, "die")

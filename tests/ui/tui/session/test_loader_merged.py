@@ -161,7 +161,11 @@ async def test_a_line_is_merged_only_after_the_other_files_were_read_up_to_its_t
                 for live, start in zip((one, other), began, strict=True):
                     live._at = time.time() - start.timestamp()
                     live.calls(number, number)
-                while loader.model.index.messages < 4 * number:  # noqa: ASYNC110 - it has no event.
+                # The lines are up to 2 ms ahead of the clock, and those of a file must not go back.
+                written = max(
+                    start.timestamp() + live._at for live, start in zip((one, other), began, strict=True)
+                )
+                while loader.model.index.messages < 4 * number or time.time() <= written:  # noqa: ASYNC110 - it has no event.
                     await asyncio.sleep(0)
             one.end()
             other.end()
