@@ -517,9 +517,9 @@ def test_the_rules_that_are_checked_are_those_that_the_causes_name() -> None:
 
 @pytest.mark.parametrize("url", ["https://[your-host]/mcp", "//["])
 def test_an_invalid_url_of_a_peer_does_not_end_explain(url: str) -> None:
-    metadata = {"resource": url, "servers": [url], "address": url, "path": "/mcp", "names": ["resource"]}
+    resource, named = {"resource": url, "servers": [url]}, {"address": url, "path": "/mcp"}
     for example in (
-        ex.unauthorized(ex.oauth("resource metadata", 200, **metadata)),
+        ex.unauthorized(ex.oauth("resource metadata", 200, 62, **resource, **named, names=["resource"])),
         ex.first_answer(401, {}, {"www-authenticate": f'Bearer resource_metadata="{url}"'}),
         ex.list_answer(307, {}, {"location": url}),
         ex.session("@ sse bare 2024-11-05", ex.note("sse", event="endpoint", data=url), ex.initialize()),
