@@ -122,9 +122,9 @@ SDK_SESSIONS = (
     Judgement(
         "LIFE402",
         "exit",
-        r"\.python-[12]\.",
+        r"\.(?:python-[12]|typescript-1)\.",
         "right",
-        "The Python server ends later than 2 s after its stdin was closed, when the TypeScript SDK sends SIGTERM",
+        "On a busy machine, the server ends later than 2 s after its stdin was closed, when the TypeScript SDK sends SIGTERM",
         "2025-11-25/basic/lifecycle#stdio",
     ),
     Judgement(
