@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from mcpspy.analysis.explain.causes.definition import Trouble
 from mcpspy.analysis.explain.causes.start_troubles import START_TROUBLES
@@ -385,6 +386,7 @@ TROUBLES = (
 """The first row whose words an error has is its trouble."""
 
 
+@lru_cache(maxsize=1024)  # Each cause of a trouble asks for the same errors.
 def trouble_of(text: str, *, at_start: bool) -> Trouble | None:
     """Return the kind of the trouble that an error names."""
     found = (each for each in TROUBLES if re.search(each.signs, text, re.IGNORECASE))
