@@ -27,7 +27,7 @@ from mcpspy.core.protocol.oauth_flows import (
     OAuthRequest,
     json_members,
 )
-from mcpspy.core.protocol.oauth_values import Compared, claims_of_token, comparison, scopes
+from mcpspy.core.protocol.oauth_values import KnownValues, claims_of_token, comparison, scopes
 
 _WELL_KNOWN = {
     "oauth-protected-resource": RESOURCE,
@@ -78,7 +78,7 @@ class OAuthTracker:
         self._steps: dict[str, str] = {}
         """Path → the step at it, from challenges and metadata."""
         self._flows = OAuthFlows()
-        self._named = Compared()
+        self._named = KnownValues()
         """The values that metadata and challenges name, and the tokens that were issued."""
         self.unused_tokens = self._flows.unused
         self.hint: str | None = None

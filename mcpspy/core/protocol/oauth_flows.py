@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl, unquote
 
 import orjson
 
-from mcpspy.core.protocol.oauth_values import Compared, challenge_of
+from mcpspy.core.protocol.oauth_values import KnownValues, challenge_of
 
 CHALLENGE, RESOURCE, SERVER, REGISTRATION = (
     "challenge",
@@ -166,7 +166,7 @@ class OAuthFlow:
         """True if the client has read metadata with the proxy's address as the resource."""
         self.knows_token = False
         """True if the token was seen, so that no request with another one uses it."""
-        self.values = Compared()
+        self.values = KnownValues()
         """The values that the client registered, sent and was given, for comparison with its later steps."""
 
     @property

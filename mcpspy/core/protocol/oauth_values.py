@@ -16,44 +16,55 @@ from typing import Any
 import orjson
 
 MAX_KNOWN = 256
-"""Maximum values of one name that are remembered, so that a server with ever new metadata does not fill the memory."""
+"""Maximum values of one name that are remembered, the last ones: a client that refreshes its token for weeks has more."""
 
 _PORT_OF_LOOPBACK = re.compile(r"^(http://(?:127\.0\.0\.1|\[::1\]|localhost)):\d{1,5}(?=/|$)")
 
 
-class Compared:
-    """Values by name, and the comparison of a request with them."""
+class KnownValues:
+    """Values by name, as hashes."""
 
     def __init__(self) -> None:
-        self._known: dict[str, set[int]] = {}
+        self._known: dict[str, dict[int, None]] = {}
 
     def add(self, name: str, values: object) -> None:
         """Remember a value of this name, or several; anything but strings is ignored."""
         for value in values if isinstance(values, list | tuple) else [values]:
-            known = self._known.setdefault(name, set())
-            if isinstance(value, str) and value and len(known) < MAX_KNOWN:
-                known.add(_hash(name, value))
+            if isinstance(value, str) and value:
+                self._add(name, _hash(name, value))
+
+    def _add(self, name: str, value: int) -> None:
+        known = self._known.setdefault(name, {})
+        known.pop(value, None)
+        known[value] = None
+        if len(known) > MAX_KNOWN:
+            del known[next(iter(known))]
 
     def has(self, name: str, value: str) -> bool | None:
-        """Return whether a value is known; None if none of its name is."""
-        known = self._known.get(name)
-        return _hash(name, value) in known if known else None
+        """Return whether a value is known; None if none of its name is, or if it may have been forgotten."""
+        known = self._known.get(name, {})
+        if _hash(name, value) in known:
+            return True
+        return False if 0 < len(known) < MAX_KNOWN else None
 
     def is_only(self, name: str, *values: str) -> bool | None:
         """Return whether one of these is the only known value; None if none is known, or several."""
-        known = self._known.get(name, set())
+        known = self._known.get(name, {})
         return any(_hash(name, value) in known for value in values) if len(known) == 1 else None
 
-    def join(self, other: Compared) -> None:
+    def join(self, other: KnownValues) -> None:
         for name, values in other._known.items():
-            self._known.setdefault(name, set()).update(values)
+            for value in values:
+                self._add(name, value)
 
 
 def _hash(name: str, value: str) -> int:
     return hash(_PORT_OF_LOOPBACK.sub(r"\1", value) if name == "registered redirect_uri" else value)
 
 
-def comparison(given: Mapping[str, str], *, named: Compared, own: Compared, is_token: bool) -> dict[str, Any]:
+def comparison(
+    given: Mapping[str, str], *, named: KnownValues, own: KnownValues, is_token: bool
+) -> dict[str, Any]:
     """Return which of a step's parameters are the `same` as known, and in which it `differs`, by name.
 
     `named` is what metadata and challenges name, and the issued tokens; `own`, what the client registered and sent. A

@@ -59,7 +59,7 @@ _PARAMETERS = {
     "scope": _Parameter(
         r"scope",
         r"^$",
-        "it asks for a scope that neither the metadata nor the challenge name",
+        "it asks for a scope that the metadata and challenges of this server do not name",
         "let the client ask only for the scopes of the challenge, or for those of scopes_supported (2025-11-25, Authorization)",
         "let the authorization server allow this client the scopes that its metadata or the challenge name: it asked for no others",
     ),
