@@ -36,7 +36,7 @@ def server_end(facts: Facts) -> ServerEnd | None:
     asked = stopped_at is not None and stopped_at <= first
     # Runtimes that handle a signal, such as the JVM, end with 128 and its number.
     is_by_signal = signal is not None or (bool(host_signals) and code in _BY_SIGNAL)
-    during = [each for each in facts.failed(State.UNANSWERED) if each.side == CLIENT and not each.refusal]
+    during = [each for each in facts.failed(State.UNANSWERED) if each.side == CLIENT and not each.carrier]
     if asked and error is None and (left_at is None or not during or is_by_signal or not code):
         return None
     has_answered = facts.server.messages > 0

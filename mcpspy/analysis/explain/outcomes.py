@@ -254,11 +254,11 @@ class RequestOutcomes:
             return
         if not self._is_symptom(exchange, known):
             return
-        refusal = known.carrier
-        if refusal is None and request.frame.http is not None:
+        carrier = known.carrier
+        if carrier is None and request.frame.http is not None:
             never_came = state in (State.CANCELLED, State.UNANSWERED)
-            refusal = self._facts.http.of(request.frame.http, with_plain=never_came)
-        self._add_failed(exchange, known, refusal)
+            carrier = self._facts.http.of(request.frame.http, with_plain=never_came)
+        self._add_failed(exchange, known, carrier)
 
     def _succeed(self, exchange: Exchange, known: OpenRequest) -> None:
         """Take a request that succeeded."""
@@ -272,7 +272,7 @@ class RequestOutcomes:
             refused = self._by_request.get((request.side, request.method, request.subject or ""), ())
             for earlier, failed in refused:
                 if failed.succeeded_at is None and _arguments(earlier) == _arguments(request):
-                    if self._facts.http.is_of_other_program(request.frame.http, failed.refusal):
+                    if self._facts.http.is_of_other_program(request.frame.http, failed.carrier):
                         continue  # Nothing has become better for the program that was refused.
                     failed.succeeded_at = known.answer_at
         if known.findings and any(each.code == HIDDEN_FAILURE for each in known.findings):
@@ -281,12 +281,12 @@ class RequestOutcomes:
                 self._facts.surplus.setdefault(request.subject or "", set()).update(surplus)
         self._succeeded.append(known)
 
-    def _add_failed(self, exchange: Exchange, known: OpenRequest, refusal: RefusedExchange | None) -> None:
+    def _add_failed(self, exchange: Exchange, known: OpenRequest, carrier: RefusedExchange | None) -> None:
         """Add a failed request to those that failed in the same way."""
         request, state = exchange.request, exchange.state
         key = request.side, request.method, request.subject or ""
-        status = None if refusal is None else refusal.status
-        words = known.words or (refusal.words if refusal is not None else "")
+        status = None if carrier is None else carrier.status
+        words = known.words or (carrier.words if carrier is not None else "")
         like = _VOLATILE.sub("0", words[:200])
         group: tuple[object, ...] = (*key, state, like, status, bool(known.effects))
         if exchange.number in self._focus:
@@ -294,7 +294,7 @@ class RequestOutcomes:
         if len(self._failed) >= MAX_SYMPTOMS and group not in self._failed:
             group = (request.side, state)
         if (same := self._failed.get(group)) is None:
-            same = self._failed[group] = self._failed_request(exchange, known, refusal, words)
+            same = self._failed[group] = self._failed_request(exchange, known, carrier, words)
             self._facts.symptoms.append(same)
             if (status or 0) >= 300:
                 self._by_request.setdefault(key, []).append((request, same))
@@ -359,17 +359,17 @@ class RequestOutcomes:
         return bool(GAVE_UP.search(known.reason)) or (waited >= PATIENCE and not exchange.is_subscription)
 
     def _failed_request(
-        self, exchange: Exchange, known: OpenRequest, refusal: RefusedExchange | None, words: str
+        self, exchange: Exchange, known: OpenRequest, carrier: RefusedExchange | None, words: str
     ) -> FailedRequest:
         request = exchange.request
         settled = known.cancel_at or known.answer_at or self._facts.last_at
         if (
             known.cancel_at is None
             and known.answer_at is None
-            and refusal is not None
-            and refusal.status not in ACCEPTED  # In HTTP+SSE, responses come on another stream.
+            and carrier is not None
+            and carrier.status not in ACCEPTED  # In HTTP+SSE, responses come on another stream.
         ):
-            settled = refusal.ended_at or refusal.at
+            settled = carrier.ended_at or carrier.at
         cancelled_by = known.cancelled_by
         if not cancelled_by and exchange.state is State.CANCELLED:
             cancelled_by = CLIENT if " client " in f" {exchange.why} " else SERVER
@@ -400,7 +400,7 @@ class RequestOutcomes:
             effects=[*known.effects],
             findings=[*known.findings],
             redirect=exchange.redirect,
-            refusal=refusal,
+            carrier=carrier,
             stderr=[
                 line for line in self._facts.stderr if request.at - 0.01 <= line.at <= settled + PATIENCE
             ],

@@ -153,7 +153,7 @@ class FailedRequest(Symptom, eq=False, kw_only=True):
     """Findings of lint on its messages."""
     redirect: str = ""
     """The redirects in words, that were followed: `307 → /login`."""
-    refusal: RefusedExchange | None = None
+    carrier: RefusedExchange | None = None
     """Its HTTP exchange if it was refused, or had not ended when the outcome was known, such as an event stream."""
     stderr: list[PrintedLine] = field(default_factory=list)
     """Lines on stderr while it was open."""
@@ -185,8 +185,8 @@ class FailedRequest(Symptom, eq=False, kw_only=True):
     @property
     def is_refused(self) -> bool:
         """True if HTTP refused it, or no message answered it: an error of JSON-RPC in an event stream is not a refusal."""
-        is_success = self.refusal is not None and 200 <= (self.refusal.status or 0) < 300
-        return self.refusal is not None and not (is_success and self.state in ERRORS)
+        is_success = self.carrier is not None and 200 <= (self.carrier.status or 0) < 300
+        return self.carrier is not None and not (is_success and self.state in ERRORS)
 
     @property
     def is_handshake(self) -> bool:

@@ -282,8 +282,8 @@ def test_a_refused_request_is_one_symptom_with_its_http_exchange() -> None:
     found = facts("@ http", call(2), '= 503 {} {"server":"nginx"} "<h1>Service Unavailable</h1>"')
     (symptom,) = found.failed()
     assert symptom.state is State.REFUSED
-    assert symptom.refusal is not None
-    assert (symptom.refusal.status, symptom.refusal.words) == (503, "Service Unavailable")
+    assert symptom.carrier is not None
+    assert (symptom.carrier.status, symptom.carrier.words) == (503, "Service Unavailable")
     assert found.of(RefusedExchange) == []
 
 

@@ -245,7 +245,7 @@ def body_not_sent(facts: Facts) -> Iterator[Claim]:
     its own HTTP library then sends nothing, and the client waits for the rest.
     """
     for failed in facts.failed(State.CANCELLED, State.UNANSWERED):
-        exchange = failed.refusal
+        exchange = failed.carrier
         if (
             exchange is None
             or not exchange.is_plain
@@ -287,7 +287,7 @@ _AS_EVENTS = ex.session("@ http", ex.call(), ex.answered(200, {}, ex.EVENT_STREA
 def stream_cut(facts: Facts) -> Iterator[Claim]:
     """A proxy closes a connection that is silent for 30, 60 or 300 seconds, or the server ended."""
     for failed in facts.failed(State.UNANSWERED, State.INCOMPLETE, State.CANCELLED):
-        exchange = failed.refusal
+        exchange = failed.carrier
         if exchange is None or exchange.status is None or exchange.status >= 300 or failed.side != CLIENT:
             continue
         ended_at, is_message = exchange.ended_at, exchange.media_type in (EVENTS, JSON)
@@ -341,7 +341,7 @@ def response_incomplete(facts: Facts) -> Iterator[Claim]:
         )
         if is_event:
             next_step = "the server must end each event with a blank line"
-        elif failed.refusal is not None and failed.refusal.hung_up == CLIENT:
+        elif failed.carrier is not None and failed.carrier.hung_up == CLIENT:
             next_step = (
                 "the client waited for the end and gave up: the server must end the response "
                 "(Content-Length, or the last chunk)"
@@ -349,7 +349,7 @@ def response_incomplete(facts: Facts) -> Iterator[Claim]:
         title = f"no response to {failed.about}: {failed.why}"
         symptoms = [failed, *facts.of(ClientLeft), *facts.violations("HTTP310", "ENV113", "ENV119")]
         level = Level.EXACT if is_event else None
-        is_open = not is_event and failed.refusal is not None and failed.refusal.hung_up == SERVER
+        is_open = not is_event and failed.carrier is not None and failed.carrier.hung_up == SERVER
         side = "" if is_open else SERVER
         yield Claim(title, next_step, symptoms, side=side, level=level)
 

@@ -211,7 +211,7 @@ def mcpspy_rule(facts: Facts) -> Iterator[Claim]:
 
 def _is_chunked(failed: FailedRequest) -> bool:
     """Return whether a request was posted without the length of its body."""
-    exchange = failed.refusal
+    exchange = failed.carrier
     return exchange is not None and exchange.method == "POST" and "content-length" not in exchange.request
 
 

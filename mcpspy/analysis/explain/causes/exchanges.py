@@ -38,7 +38,7 @@ def exchanges(facts: Facts, *statuses: int) -> Iterator[tuple[RefusedExchange, S
     for symptom in facts.symptoms:
         exchange = symptom if isinstance(symptom, RefusedExchange) else None
         if isinstance(symptom, FailedRequest) and not symptom.effects:
-            exchange = symptom.refusal
+            exchange = symptom.carrier
         if exchange is not None and (not statuses or (exchange.status in statuses and not exchange.error)):
             yield exchange, symptom
 

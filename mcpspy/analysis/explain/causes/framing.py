@@ -37,7 +37,7 @@ def _affected(facts: Facts, side: str, since: float) -> list[Symptom]:
     found: list[Symptom] = []
     for symptom in facts.symptoms:
         match symptom:
-            case FailedRequest(effects=[], refusal=None):
+            case FailedRequest(effects=[], carrier=None):
                 is_without = symptom.answer_at is None or symptom.code == -32700
                 if is_without and symptom.at + max(symptom.took, 0.0) >= since:
                     found.append(symptom)

@@ -244,7 +244,7 @@ def header_dropped(facts: Facts) -> Iterator[Claim]:
             continue  # `header-too-early`
         if _has_other_revision(facts, failed, named[0].lower() if named else ""):
             continue  # `version-header`
-        is_sent = failed.refusal is None or named is None or named[0].lower() in failed.refusal.request
+        is_sent = failed.carrier is None or named is None or named[0].lower() in failed.carrier.request
         title = (
             f"the server misses a header of {failed.about} that the client sent ({quote(failed.words)}): "
             f"something between mcpspy and the server dropped it"
@@ -282,7 +282,7 @@ def header_dropped(facts: Facts) -> Iterator[Claim]:
 
 def _has_other_revision(facts: Facts, failed: FailedRequest, name: str) -> bool:
     """Return whether a refused header has another revision than the handshake agreed on, which needs no header of 2026-07-28."""
-    sent = "" if failed.refusal is None else failed.refusal.request.get("mcp-protocol-version", "")
+    sent = "" if failed.carrier is None else failed.carrier.request.get("mcp-protocol-version", "")
     agreed = facts.session.agreed_revision
     return (
         name == "mcp-protocol-version"

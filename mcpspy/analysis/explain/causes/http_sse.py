@@ -56,7 +56,7 @@ def sse_stream_ended(facts: Facts) -> Iterator[Claim]:
         if get.ended_at is not None and not get.is_refused and get.hung_up != CLIENT
     ]
     for failed in facts.failed(*SILENT, State.REFUSED, State.ERROR):
-        status = 0 if failed.refusal is None else failed.refusal.status or 0
+        status = 0 if failed.carrier is None else failed.carrier.status or 0
         until = failed.until + 0.1
         streams = [each for each in ended if each[0] <= failed.asked_at and each[1] <= until]
         is_answered = failed.answer_at is not None and status < 400

@@ -248,7 +248,7 @@ def one_session_only(facts: Facts) -> Iterator[Claim]:
             or not facts.answered[CLIENT, "initialize"]
         ):
             continue
-        status = None if failed.refusal is None else failed.refusal.status
+        status = None if failed.carrier is None else failed.carrier.status
         others = [each for each, _ in exchanges(facts) if each.status == status]
         if any(each.asked not in ("initialize", "") for each in others):
             continue  # Whatever it is, it does not concern new sessions alone.

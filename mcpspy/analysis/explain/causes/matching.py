@@ -365,7 +365,7 @@ def handshake_incomplete(facts: Facts) -> Iterator[Claim]:
     # A session whose start the recording lacks has an id.
     is_begun = is_sent or facts.answered or facts.client.methods["initialize"]
     refused = [each for each in failed if each.state not in SILENT]
-    refused = [each for each in refused if each.refusal is None or each.refusal.session_id is None]
+    refused = [each for each in refused if each.carrier is None or each.carrier.session_id is None]
     if refused and not is_begun:
         title = f"the client sent {refused[0].about} and never initialize: {quote(refused[0].words)}"
         next_step = "the client must send initialize first, and then notifications/initialized"

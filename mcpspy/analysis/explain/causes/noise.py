@@ -340,12 +340,12 @@ def error_without_envelope(facts: Facts) -> Iterator[Claim]:
     odd = [each for each in facts.server.odd if each.is_whole and not each.is_refusal]
     for failed in facts.failed(State.UNANSWERED, State.CANCELLED) if odd else ():
         until = failed.until + 0.1
-        if failed.refusal is not None and failed.refusal.is_plain:
+        if failed.carrier is not None and failed.carrier.is_plain:
             # Its body may have come later than its head.
-            until = max(until, failed.refusal.ended_at or facts.last_at)
+            until = max(until, failed.carrier.ended_at or facts.last_at)
         found = next((each for each in odd if failed.asked_at <= each.at <= until), None)
         # A heartbeat is an object, too: the carrier has ended with nothing else in it.
-        is_over = failed.refusal is not None and (failed.refusal.is_plain or failed.refusal.ended_at)
+        is_over = failed.carrier is not None and (failed.carrier.is_plain or failed.carrier.ended_at)
         words = "" if found is None else refusal_words(found.data)
         if found is None or not is_over or not words or words == text_of(found).strip() or failed.effects:
             continue
@@ -356,7 +356,7 @@ def error_without_envelope(facts: Facts) -> Iterator[Claim]:
             SERVER,
             "let the server answer with an error of JSON-RPC that has the id of the request",
         )
-        if _LACKS_TOKEN.search(words) and failed.refusal and not failed.refusal.has_token:
+        if _LACKS_TOKEN.search(words) and failed.carrier and not failed.carrier.has_token:
             title += "; the request has no Authorization"
             side = "configuration"
             next_step = (

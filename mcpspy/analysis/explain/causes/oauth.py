@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
-from mcpspy.analysis.explain.causes.compared import by_values, token_by_values
 from mcpspy.analysis.explain.causes.exchanges import ERROR_PAGE, exchanges
 from mcpspy.analysis.explain.causes.oauth_errors import (
     JUST_REGISTERED,
@@ -16,6 +15,7 @@ from mcpspy.analysis.explain.causes.oauth_errors import (
     of_missing,
     of_resource,
 )
+from mcpspy.analysis.explain.causes.oauth_values import by_values, token_by_values
 from mcpspy.analysis.explain.causes.sign_in import (
     RULES,
     names_of,

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
-from mcpspy.analysis.explain.causes.compared import OauthDecision, by_values
 from mcpspy.analysis.explain.causes.definition import FailureRow
 from mcpspy.analysis.explain.causes.oauth_errors import FORGOTTEN, by_error, is_registered
+from mcpspy.analysis.explain.causes.oauth_values import OauthDecision, by_values
 from mcpspy.analysis.explain.causes.sign_in import (
     RULES,
     names_of,

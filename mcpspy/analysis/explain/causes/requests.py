@@ -41,7 +41,7 @@ def held_up(facts: Facts, asking: FailedRequest) -> list[FailedRequest]:
 def without_response(facts: Facts, side: str = "") -> Iterator[FailedRequest]:
     """Yield the requests that got no response in time, and whose HTTP exchange, if any, was accepted."""
     for failed in facts.failed(*SILENT, *_LATE):
-        carrier = failed.refusal
+        carrier = failed.carrier
         refused = carrier is not None and (bool(carrier.error) or (carrier.status or 0) >= 300)
         if (not side or failed.side == side) and not failed.effects and not refused:
             yield failed

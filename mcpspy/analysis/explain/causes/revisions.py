@@ -209,7 +209,7 @@ def initialize_not_tried(facts: Facts) -> Iterator[Claim]:
     if facts.client.methods["initialize"] or facts.is_stdio:
         return  # On stdio, some clients begin another process, and so another session, for initialize.
     for failed in facts.failed(State.REFUSED, State.ERROR):
-        status = None if failed.refusal is None else failed.refusal.status
+        status = None if failed.carrier is None else failed.carrier.status
         is_of_server = status in (None, 200, 400, 404, 405) and not _REVISION.search(failed.words)
         if failed.method != "server/discover" or not is_of_server:
             continue

@@ -45,7 +45,7 @@ def get_blocks_server(facts: Facts) -> Iterator[Claim]:
     if endpoints(facts):
         return  # In the old HTTP+SSE transport, the stream is always open.
     waiting = without_response(facts, CLIENT)
-    failed = [each for each in waiting if each.refusal is None or each.refusal.status is None]
+    failed = [each for each in waiting if each.carrier is None or each.carrier.status is None]
     for get in facts.http.gets:
         ended_at = get.ended_at if get.ended_at is not None else facts.last_at
         # A call may be slow by itself.
@@ -108,9 +108,9 @@ def fails_beside_stream(facts: Facts) -> Iterator[Claim]:
         if not get.is_refused
     ]
     streams += [(each.at - each.took, facts.last_at) for each in facts.http.open.values() if each.is_stream]
-    failed = [each for each in facts.failed() if each.refusal and (each.refusal.status or 0) >= 500]
+    failed = [each for each in facts.failed() if each.carrier and (each.carrier.status or 0) >= 500]
     if any(
-        (each.refusal and each.refusal.status != 500) or not _is_of_shared_server(each) for each in failed
+        (each.carrier and each.carrier.status != 500) or not _is_of_shared_server(each) for each in failed
     ):
         return  # A gateway, or another error, which has nothing to do with the stream.
     if not failed or facts.http.answered_beside or not facts.answered[CLIENT, "initialize"]:
@@ -120,7 +120,7 @@ def fails_beside_stream(facts: Facts) -> Iterator[Claim]:
     first = failed[0]
     title = (
         f"the server failed at each request that came while a GET stream was open, and at none without one: "
-        f"{first.about}, HTTP {first.refusal.status if first.refusal else ''}{clause(first.words)}"
+        f"{first.about}, HTTP {first.carrier.status if first.carrier else ''}{clause(first.words)}"
     )
     next_step = (
         "let the server make a server object and its transport for each session, or for each request if it "
@@ -157,7 +157,7 @@ def post_without_response(facts: Facts) -> Iterator[Claim]:
         yield Claim(title, next_step, [], evidence=crossed, side=SERVER, level=Level.EXACT)
     named = [each.fields.get("http") for each, _ in facts.notes.get("sse", [])]
     for failed in without_response(facts, CLIENT):
-        carrier, is_call = failed.refusal, failed.method == "tools/call"
+        carrier, is_call = failed.carrier, failed.method == "tools/call"
         if (
             carrier is not None
             and carrier.method == "POST"

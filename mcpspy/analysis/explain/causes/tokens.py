@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
-from mcpspy.analysis.explain.causes.compared import token_by_values
 from mcpspy.analysis.explain.causes.exchanges import about, said, side_of
+from mcpspy.analysis.explain.causes.oauth_values import token_by_values
 from mcpspy.analysis.explain.causes.sign_in import RULES, names_of, sign_in_claim, steps_of, unauthorized
 from mcpspy.analysis.explain.causes.token_words import other_reason
 from mcpspy.analysis.explain.claims import Claim, Level, cause

@@ -126,7 +126,7 @@ def redirect_not_followed(facts: Facts) -> Iterator[Claim]:
     old = facts.endpoint
     for failed in facts.failed(State.REDIRECTED):
         location, status, path = "", "3xx", old.path
-        if (exchange := failed.refusal) is not None:
+        if (exchange := failed.carrier) is not None:
             location = str(noted.get(exchange.number) or exchange.response.get("location", ""))
             status, path = str(exchange.status), exchange.path
         new = url_parts(location)
