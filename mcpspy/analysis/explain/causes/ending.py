@@ -1,4 +1,4 @@
-"""The end of a session by the server: it crashed, or the client went away first."""
+"""The end of a session by the server: it crashed, the client went away first, or it did not end with its stdin."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mcpspy.analysis.explain.causes.leaving import SECONDS_TO_LEAVE
 from mcpspy.analysis.explain.causes.requests import LONG_WAIT
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import NamedError, clause, evidence, quote
-from mcpspy.analysis.explain.facts import Facts
+from mcpspy.analysis.explain.facts import PATIENCE, Facts
 from mcpspy.analysis.explain.symptoms import FailedRequest, ServerEnd
 from mcpspy.core.counted import counted, duration
 from mcpspy.core.protocol.spec import CLIENT, SERVER
@@ -215,3 +215,41 @@ def _last_line(facts: Facts, end: ServerEnd) -> str:
     """Return the last line on stderr before the end of a server, to follow a title; may be empty."""
     printed = [line for line in facts.stderr if 0 <= end.at - line.at < 1.0]
     return f"; its last line on stderr: {quote(printed[-1].text, 100)}" if printed else ""
+
+
+SLOW_SECONDS = 4.0
+"""Seconds after the end of stdin within which a busy server may still be ending itself."""
+
+_END_AT_EOF = "end the server at the end of stdin, also its threads, timers and child processes"
+
+
+@cause(
+    "server-did-not-end",
+    "the server did not end when the client closed its stdin",
+    Level.GENERAL,
+    rules="LIFE402",
+    positive=ex.session(ex.call(), ex.done(), ex.CLIENT_CLOSED, ex.note("signal", signal="SIGTERM")),
+)
+def server_did_not_end(facts: Facts) -> Iterator[Claim]:
+    """Threads, timers, child processes or an HTTP listener keep it running; hosts then kill it, or
+    leave it behind.
+    """
+    left_at, exit_, violations = facts.client.closed_at, facts.exit, facts.violations("LIFE402")
+    if left_at is not None and not violations:
+        # One that handles the signal ends with exit code 0.
+        signals = [each for each in facts.notes.get("signal", []) if each[0].at - left_at > PATIENCE]
+        for sent, place in signals[:1]:
+            name, after = sent.fields.get("signal"), duration(sent.at - left_at)
+            title = f"the server still ran {after} after the client had closed its stdin; then came {name}"
+            claim = Claim(title, _END_AT_EOF, [], evidence=[evidence(place, f"signal: {name}")], side=SERVER)
+            is_slow = exit_ is not None and sent.at - left_at < SLOW_SECONDS
+            claim.is_observation = is_slow or bool(facts.failed() and exit_ is not None)
+            yield claim
+    for violation in violations:
+        # Hosts close stdin, wait about 2 s and send SIGTERM: a server that then ends at once has only been slow.
+        waited = 0.0 if exit_ is None or left_at is None else exit_.at - left_at
+        was_killed = exit_ is not None and exit_.fields.get("signal") == "SIGKILL"
+        title = violation.findings[0].message
+        claim = Claim(title, _END_AT_EOF, [violation], side=SERVER)
+        claim.is_observation = (waited < SLOW_SECONDS and not was_killed) or bool(facts.failed())
+        yield claim

@@ -17,7 +17,7 @@ from mcpspy.analysis.explain.causes.exchanges import (
     with_words,
 )
 from mcpspy.analysis.explain.causes.http_sse import endpoints, lost_query
-from mcpspy.analysis.explain.causes.session_words import (
+from mcpspy.analysis.explain.causes.lost_sessions import (
     SESSION_ID,
     is_about_its_message,
     is_of_other_session,
