@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.definition import Advice, advised
-from mcpspy.analysis.explain.causes.requests import SILENT
+from mcpspy.analysis.explain.causes.requests import answers_to_notifications
 from mcpspy.analysis.explain.causes.troubles import trouble_of
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import evidence, quote
@@ -43,13 +43,6 @@ _WITH_TOKEN = ex.call(_meta={"progressToken": "t"})
 def _image(kind: str) -> str:
     """Return the result of a call with the bytes of a PNG under a media type."""
     return ex.result(content=[{"type": "image", "data": "iVBORw0KGgo=", "mimeType": kind}])
-
-
-def _without_request(facts: Facts) -> list[Violation]:
-    """Return the results without an id, if each request has a response and the client has sent notifications."""
-    is_answered = not any(each.side == CLIENT for each in facts.failed(*SILENT))
-    has_notified = any(method.startswith("notifications/") for method in facts.client.methods)
-    return facts.violations("ENV207", side=SERVER) if facts.is_stdio and is_answered and has_notified else []
 
 
 _TABLE = (
@@ -102,7 +95,7 @@ _TABLE = (
                 *('< {"id":null,"result":{}}', ex.result(tools=[])),
             ),
         ),
-        more=_without_request,
+        more=answers_to_notifications,
     ),
     _Row(
         "progress-unknown",

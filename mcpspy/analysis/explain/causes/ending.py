@@ -1,4 +1,4 @@
-"""The end of a session by the server: it crashed, the client went away first, or it did not end with its stdin."""
+"""The end of the server: it crashed, the client had left, or it did not end with its stdin."""
 
 from __future__ import annotations
 

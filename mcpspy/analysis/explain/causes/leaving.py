@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
-from mcpspy.analysis.explain.causes.requests import without_response
+from mcpspy.analysis.explain.causes.requests import answers_to_notifications, without_response
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import evidence, named_error, of_finding, quote, url_parts
 from mcpspy.analysis.explain.facts import PATIENCE, Facts
@@ -128,6 +128,11 @@ def _of_suspects(facts: Facts, left: ClientLeft, suspects: list[Finding]) -> Cla
         next_step = _NOT_TO_NOTIFICATIONS
     elif first.code == "ENV206":
         next_step = _NOT_TO_NOTIFICATIONS
+    elif first.code == "ENV207" and answers_to_notifications(facts):
+        title, next_step = (
+            f"the client left {after}: the server had answered a notification, without an id",
+            _NOT_TO_NOTIFICATIONS,
+        )
     symptoms = [left, *facts.violations(*{each.code for each in suspects}, side=SERVER)]
     lines = [of_finding(each) for each in suspects[:3]]
     return Claim(title, next_step, symptoms, evidence=lines, side=SERVER)

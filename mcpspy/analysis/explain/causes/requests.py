@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mcpspy.analysis.explain.facts import Facts
-from mcpspy.analysis.explain.symptoms import ERRORS, FailedRequest
-from mcpspy.core.protocol.spec import CLIENT
+from mcpspy.analysis.explain.symptoms import ERRORS, FailedRequest, Violation
+from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.session.exchange import State
 
 SILENT = (State.UNANSWERED, State.CANCELLED)
@@ -45,3 +45,10 @@ def without_response(facts: Facts, side: str = "") -> Iterator[FailedRequest]:
         refused = carrier is not None and (bool(carrier.error) or (carrier.status or 0) >= 300)
         if (not side or failed.side == side) and not failed.effects and not refused:
             yield failed
+
+
+def answers_to_notifications(facts: Facts) -> list[Violation]:
+    """Return the responses without an id that are to notifications: each request has its own, and notifications were sent."""
+    is_answered = not any(each.side == CLIENT for each in facts.failed(*SILENT))
+    has_notified = any(method.startswith("notifications/") for method in facts.client.methods)
+    return facts.violations("ENV207", side=SERVER) if facts.is_stdio and is_answered and has_notified else []

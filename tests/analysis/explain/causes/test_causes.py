@@ -540,3 +540,13 @@ def test_an_error_has_the_same_cause_in_an_event_stream(words: str, code: str, m
     answered = ex.answered(200, {}, {"content-type": media_type})
     diagnosis = explained(ex.session("@ http", ex.call(), answered, failed_with(words))).diagnosis()
     assert diagnosis.causes[0].code == code
+
+
+def test_an_answer_without_an_id_is_to_the_notification_if_each_request_has_its_own() -> None:
+    sent = ex.session("+ 0.01", ex.notified(">", "notifications/x"), ex.request("tools/list"))
+    received = ex.session('< {"id":null,"result":{}}', ex.result(tools=[]), ex.END)
+    (cause, *_) = (
+        explained(ex.session("@ bare", ex.initialize(), ex.welcome(), sent, received)).diagnosis().causes
+    )
+    assert "had answered a notification" in cause.title
+    assert "a notification gets no response" in cause.next_step
