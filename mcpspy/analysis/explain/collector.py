@@ -76,6 +76,38 @@ class FactCollector:
                 for settled in self._outcomes.overdue(at):
                     self._requests.settle(settled)
 
+    def add_ordinary(self, change: Change, place: EntryPosition) -> None:
+        """Add a change without findings; calls on stdio and their results, nearly all of a long session, in a short way."""
+        what: Any = change.what
+        exchange, kind = change.exchange, type(what)
+        if (
+            exchange is None
+            or (kind is not UnreadResult and kind is not UnreadRequest)
+            or (frame := what.frame).http is not None
+            or exchange.poll_of is not None
+        ):
+            self.add(change, place)
+            return
+        facts, at = self.facts, frame.at
+        side = facts.sides[frame.side]
+        side.add(what, exchange, place, NO_FINDINGS)
+        if kind is UnreadRequest:
+            side.methods[what.method] += 1
+            side.last_request_at = at
+            facts.sent_text.add_sent(what.data)
+            self._requests.add_call(exchange, place)
+        else:
+            if facts.sent_text.misread:
+                facts.sent_text.add_received(what.data, place)
+            self._requests.add_response(what, exchange, place, NO_FINDINGS)
+        if at > facts.last_at:  # noqa: PLR1730 - each message passes here, and a call takes longer.
+            facts.last_at = at
+        for settled in self._outcomes.take(change):
+            self._requests.settle(settled)
+        if self._outcomes.since:
+            for settled in self._outcomes.overdue(at):
+                self._requests.settle(settled)
+
     def add_finding(self, finding: Finding) -> None:
         known = self.facts.findings.get(key := f"{finding.code} {finding.side}")
         if known is None:

@@ -105,7 +105,7 @@ class Explainer:
         number, part = self._first
         place = _new(EntryPosition, (number + line, part))
         if self._linter.take_ordinary(change, place):
-            self._collector.add(change, place)
+            self._collector.add_ordinary(change, place)
         else:
             self._collector.add(change, place, self._linter.add(change, place))
         if self._focus and change.exchange is not None and change.exchange.number in self._focus:

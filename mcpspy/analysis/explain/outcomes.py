@@ -85,7 +85,6 @@ class OpenRequest(Struct, gc=False):
     exchange: Exchange
     place: EntryPosition
     is_first: bool
-    has_token: bool
     before: Message | None = None
     """The message of the same side before it."""
     findings: tuple[Finding, ...] = ()
@@ -147,6 +146,12 @@ class RequestOutcomes:
             known.findings += tuple(findings)
         if what.method in self._facts.listed.next_pages:
             self._facts.listed.add_request(what)
+
+    def add_call(self, exchange: Exchange, place: EntryPosition) -> None:
+        """Add a call of a tool by the client that has no finding, on stdio."""
+        facts = self._facts
+        before = facts.sides[CLIENT].before
+        self._open[exchange.number] = OpenRequest(exchange, place, not facts.answered, before)
 
     def add_notification(
         self, what: Notification, exchange: Exchange, place: EntryPosition, findings: list[Finding]
@@ -225,8 +230,7 @@ class RequestOutcomes:
 
     def _open_request(self, exchange: Exchange, place: EntryPosition) -> None:
         request, facts = exchange.request, self._facts
-        has_token, before = request.progress_token is not None, facts.sides[request.side].before
-        known = OpenRequest(exchange, place, not facts.answered, has_token, before)
+        known = OpenRequest(exchange, place, not facts.answered, facts.sides[request.side].before)
         self._open[exchange.number] = known
         if request.frame.side == SERVER:
             waiting = (each for each in facts.session.pending if each.request.side == CLIENT)
@@ -391,7 +395,7 @@ class RequestOutcomes:
             reason=known.reason,
             gave_up_at=known.cancel_at,
             answer_at=known.answer_at,
-            has_token=known.has_token,
+            has_token=request.progress_token is not None,
             arguments=frozenset(arguments),
             json_arguments=tuple(name for name, value in arguments.items() if _is_json_text(value)),
             texts=_texts(arguments),
