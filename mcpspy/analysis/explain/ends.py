@@ -81,7 +81,8 @@ def _last_words(facts: Facts, at: float, *, has_answered: bool) -> list[PrintedL
     if has_answered:
         return [line for line in facts.stderr if line.at >= at - LAST_SECONDS]
     odd = [
-        PrintedLine(each.at, each.place, each.data.decode("utf-8", "replace")) for each in facts.server.odd
+        PrintedLine(each.at, each.place, each.data.decode("utf-8", "replace"), "stdout")
+        for each in facts.server.odd
     ]
     return sorted([*facts.stderr, *odd], key=lambda line: (line.at, line.place))
 

@@ -70,10 +70,11 @@ class PrintedLine(NamedTuple):
     at: float
     place: EntryPosition
     text: str
+    pipe: str = "stderr"
 
     @property
     def evidence(self) -> EvidenceLine:
-        return evidence(self.place, f"stderr: {self.text}")
+        return evidence(self.place, f"{self.pipe}: {self.text}")
 
 
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -83,6 +84,11 @@ _EXCEPTION = re.compile(
     (?:[A-Za-z_$][\w$]*[.:]{1,2})*[A-Z][A-Za-z0-9_]{0,60}(?:Error|Exception|Interrupt|Exit|Failure|Fault|Errno|Group)(?:\ \[\w{1,60}\])?(?::|\s*\(|$)"""
 )
 """The line of an exception: Python, JavaScript, Java, .NET, PHP."""
+
+_LED_EXCEPTION = re.compile(
+    r"^\W{0,14}[A-Z][^\n:]{2,80}: (?:[A-Za-z_$][\w$]*\.)*[A-Z][A-Za-z0-9_]{0,60}(?:Error|Exception)(?: \[\w{1,60}\])?: \S"
+)
+"""An exception after the words of the program that caught it: `Failed to load the cache: FetchError: …`."""
 
 _PLAIN_ERROR = re.compile(
     r"^\W{0,4}(?:\[cause\]: |Uncaught )?(?:Error(?: \[\w{1,60}\])?|[A-Z][a-z]{2,20} error|AssertionError|panic|fatal error|fatal|FATAL): ?\S"
@@ -144,7 +150,7 @@ class NamedError(NamedTuple):
 
     @property
     def evidence(self) -> EvidenceLine:
-        return evidence(self.line.place, f"stderr: {self.text}")
+        return evidence(self.line.place, f"{self.line.pipe}: {self.text}")
 
     @property
     def framed(self) -> str:
@@ -166,8 +172,8 @@ def named_error(lines: Sequence[PrintedLine], *, certain: bool = False) -> Named
     if found is None:
         found = _last(texts, lambda text: _LEVEL.search(text) is not None and _EMPTY.match(text) is None)
     if found is None and not certain:
-        found = _last(texts, lambda text: _WORDS.search(text) is not None and not _is_rest(text))
-        found = _last(texts, lambda text: not _is_rest(text)) if found is None else found
+        found = _last(texts, lambda text: _WORDS.search(text) is not None and not is_rest(text))
+        found = _last(texts, lambda text: not is_rest(text)) if found is None else found
     if found is None:
         return None
     text = texts[found].strip()
@@ -189,7 +195,7 @@ def _is_chained(before: PrintedLine, line: PrintedLine) -> bool:
 
 
 def _is_exception(text: str) -> bool:
-    return any(pattern.match(text) for pattern in (_EXCEPTION, _PLAIN_ERROR, _PANIC, _RUBY))
+    return any(pattern.match(text) for pattern in (_EXCEPTION, _LED_EXCEPTION, _PLAIN_ERROR, _PANIC, _RUBY))
 
 
 def is_error(text: str) -> bool:
@@ -199,7 +205,8 @@ def is_error(text: str) -> bool:
     )
 
 
-def _is_rest(text: str) -> bool:
+def is_rest(text: str) -> bool:
+    """Return whether a line only surrounds an error: a frame of its stack, a bracket, a hint."""
     return not text.strip() or _EMPTY.match(text) is not None or _FRAME.match(text) is not None
 
 

@@ -92,6 +92,8 @@ class HttpFacts(Struct):
     """Stream → when a request got its result last, since there are several."""
     locations: dict[object, str] = field(default_factory=dict)
     """Number of a redirect of a sign-in → its Location, without values."""
+    typed_acceptance: RefusedExchange | None = None
+    """The last 202 or 204 with a Content-Type that is neither of JSON nor of events: most have none."""
     pages: set[object] = field(default_factory=set)
     """Numbers of accepted POSTs that were answered with a page (text/html)."""
     crossed: list[EvidenceLine] = field(default_factory=list)
@@ -116,6 +118,8 @@ class HttpFacts(Struct):
     """Time at which a request with a token was accepted first; None if none was."""
     not_offered: list[RefusedExchange] = field(default_factory=list)
     """GETs for a stream that got 405, which is allowed; the last ones."""
+    unanswered_gets: list[RefusedExchange] = field(default_factory=list)
+    """GETs that got no response until the client hung up; the last ones."""
     gets: list[RecordedHttpExchange] = field(default_factory=list)
     """GETs for a stream, in the order in which they ended."""
     last_at: float | None = None
@@ -193,9 +197,15 @@ class HttpFacts(Struct):
         if isinstance(used, str):
             self.accepted[used] = note.at
             self.accepted_count[used] += 1
-        media_type = _media_type(response)
         if posted.asked == "initialize" or not _UNUSUAL.isdisjoint(response):
             self._keep_head(_exchange(note, place, posted))
+        self._accept(note, place, posted, _media_type(response))
+
+    def _accept(self, note: Note, place: EntryPosition, posted: _Posted, media_type: str) -> None:
+        """Take the head of the response to a POST that was accepted."""
+        number, status = note.fields["http"], _status(note.fields)
+        if status in ACCEPTED and media_type not in ("", JSON, EVENTS):
+            self.typed_acceptance = _exchange(note, place, posted)
         if media_type in (JSON, EVENTS) or status in ACCEPTED:
             self.answered_beside += self.streams > 0 and status not in ACCEPTED
             if self.kinds:
@@ -274,6 +284,8 @@ class HttpFacts(Struct):
                 self.gets.append(recorded)
         if exchange.status == NOT_OFFERED and exchange.method == "GET":
             self.not_offered = [*self.not_offered[-9:], exchange]
+        if exchange.status is None and exchange.method == "GET" and exchange.hung_up == CLIENT:
+            self.unanswered_gets = [*self.unanswered_gets[-9:], exchange]
         if self._is_refused(exchange):
             self._keep(exchange)
         return exchange

@@ -64,12 +64,13 @@ _NO_OBJECT = re.compile(
 
 
 def _without_arguments(failed: FailedRequest) -> Claim | None:
-    """Return a claim of a call without `arguments`, which the server does not take for an empty object; else None."""
-    if failed.method != "tools/call" or failed.arguments or not _NO_OBJECT.search(failed.words[:400]):
+    """Return a claim of a call or prompt without `arguments`, which the server does not take for an empty object; else None."""
+    is_known = failed.method in ("tools/call", "prompts/get")
+    if not is_known or failed.arguments or not _NO_OBJECT.search(failed.words[:400]):
         return None
     return Claim(
-        title=f"{failed.about} was called without arguments, and the server wants an object: {quote(failed.words)}",
-        next_step='let the client send "arguments": {} also to tools that need none, and let the server take missing ones for {}: they '
+        title=f"{failed.about} was sent without arguments, and the server wants an object: {quote(failed.words)}",
+        next_step='let the client send "arguments": {} also where none are needed, and let the server take missing ones for {}: they '
         "may be left out",
         symptoms=[failed],
     )

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.definition import FailureRow
 from mcpspy.analysis.explain.causes.exchanges import about, exchanges, is_round, is_stream
+from mcpspy.analysis.explain.causes.leaving import REJECTED
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import clause, evidence, quote
 from mcpspy.analysis.explain.facts import Facts
@@ -161,6 +162,8 @@ def optional_refusal_fatal(facts: Facts) -> Iterator[Claim]:
     """
     others = [each for each in facts.of(RefusedExchange) if is_stream(each)]
     for left in facts.of(ClientLeft):
+        if any(each.code in REJECTED for each in left.findings):
+            continue  # What is wrong in the message before: `client-left`.
         # One GET with 405 may well be the last thing that a client does; one that asks again does not accept it.
         # One that has not ended the handshake stops at it.
         again = [each for each in facts.http.not_offered if each.at >= left.at]

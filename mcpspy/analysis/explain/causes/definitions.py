@@ -11,9 +11,10 @@ from mcpspy.analysis.explain.causes.definition import Advice, advised
 from mcpspy.analysis.explain.causes.requests import answers_to_notifications
 from mcpspy.analysis.explain.causes.troubles import trouble_of
 from mcpspy.analysis.explain.claims import Claim, Level, cause
-from mcpspy.analysis.explain.evidence import evidence, quote
+from mcpspy.analysis.explain.evidence import evidence, of_finding, quote
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.symptoms import ERRORS, ClientLeft, FailedRequest, Violation
+from mcpspy.analysis.lint.finding import Finding
 from mcpspy.core.counted import counted, duration
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 
@@ -79,7 +80,14 @@ _TABLE = (
         "a tool failed, but its result reports a success",
         rules="AGENT103 DATA306",
         next_step="set isError: true in the result, or raise an error in the handler",
-        positive=ex.session(ex.call(), ex.done(2, "Error: ENOENT: no such file or directory, open 'a'")),
+        positive=(
+            ex.session(ex.call(), ex.done(2, "Error: ENOENT: no such file or directory, open 'a'")),
+            ex.session(
+                ex.listed(ex.with_schema(properties={"parent": {"type": "object"}})),
+                ex.request("tools/call", 3, name="a", arguments={"parent": '{"id":1}'}),
+                ex.done(3, "Error: body failed validation: body.parent should be an object"),
+            ),
+        ),
         negative=ex.session(ex.call(), ex.done(2, "no file is missing")),
     ),
     _Row(
@@ -196,8 +204,26 @@ def _blame(facts: Facts, claim: Claim, words: str) -> None:
     step = "correct what these words name" if trouble is None else advised(trouble.next_step, words)
     if trouble is not None and trouble.code == "service-refused-key" and not facts.is_stdio:
         step = "set a valid key or token for the service where the client gives it to this server (a header, the URL)"
+    side = "" if trouble is None else trouble.side
+    if broken := _broken_arguments(facts, words):
+        claim.title += (
+            f"; against the schema, the client sent {quote(broken.message.partition(': ')[2], 100)}"
+        )
+        claim.evidence.append(of_finding(broken))
+        side, step = CLIENT, "let the client send what the schema of the tool has"
     claim.next_step = f"{step}; the server should set isError: true in such a result"
-    claim.side = "" if trouble is None else trouble.side
+    claim.side = side
+
+
+def _broken_arguments(facts: Facts, words: str) -> Finding | None:
+    """Return the argument that a hidden failure of a tool names, and that violates the schema of the tool; else None."""
+    tool = words.partition(" ")[0]
+    for violation in facts.violations("DATA301", side=CLIENT):
+        for finding in violation.findings:
+            named = re.match(rf"arguments of {re.escape(tool)}: /(\w+)", finding.message)
+            if named is not None and re.search(rf"\b{named[1]}\b", words.removeprefix(tool)):
+                return finding
+    return None
 
 
 def _has(failed: FailedRequest, rules: list[str]) -> bool:

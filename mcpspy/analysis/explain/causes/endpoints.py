@@ -299,13 +299,22 @@ def page_in_place(facts: Facts) -> Iterator[Claim]:
         yield Claim(title, next_step, symptoms, side=side)
 
 
+_ACCEPTED_AS_TEXT = ex.session(
+    *("@ http bare", "+ 0.01", ex.initialize(), ex.answered(200), ex.welcome()),
+    *(ex.INITIALIZED, ex.answered(202, {}, {"content-type": "text/plain"})),
+)
+
+
 @cause(
     "notification-body",
     "a notification was not answered with 202",
     Level.SPECIFIC,
     rules="HTTP301 HTTP302",
-    positive=ex.notification_answer(200),
-    negative=ex.notification_answer(202),
+    positive=(ex.notification_answer(200), _ACCEPTED_AS_TEXT),
+    negative=(
+        ex.notification_answer(202),
+        ex.session(_ACCEPTED_AS_TEXT, ex.request("tools/list"), ex.answered(200), ex.result(tools=[])),
+    ),
 )
 def notification_body(facts: Facts) -> Iterator[Claim]:
     """Notifications and responses are answered with 202 and no body; clients that parse each 200 as
@@ -327,3 +336,18 @@ def notification_body(facts: Facts) -> Iterator[Claim]:
                     "send none (2025-11-25, Transports)"
                 )
             yield Claim(title, next_step, [violation, *left], side=side)
+    accepted, asked = facts.http.typed_acceptance, facts.client.methods.keys()
+    if accepted is None or facts.violations("HTTP302") or asked - {"initialize", "notifications/initialized"}:
+        return
+    for departure in left:
+        kind = quote(accepted.response.get("content-type", ""), 60)
+        title = (
+            f"the client asked for nothing and left after the HTTP {accepted.status} for {accepted.asked}, whose Content-Type is "
+            f"{kind}, although it has no body"
+        )
+        next_step = (
+            "look into the client's log at this time, and for an update of its SDK: the type of a response without a body does not "
+            "matter; until then let the server send 202 without Content-Type"
+        )
+        lines = [evidence(accepted.place, accepted.line)]
+        yield Claim(title, next_step, [departure], evidence=lines, side=CLIENT)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
+from mcpspy.analysis.explain.causes.requests import errors
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import EvidenceLine, evidence, quote
 from mcpspy.analysis.explain.facts import Facts
@@ -132,15 +134,19 @@ def wrong_encoding(facts: Facts) -> Iterator[Claim]:
     "text-misread",
     "the server reads what it is sent in another encoding than UTF-8",
     Level.EXACT,
-    positive=ex.session(
-        ex.request("tools/call", name="a", arguments={"text": "Žižkov"}), ex.done(2, "Ĺ˝iĹľkov")
+    positive=(
+        ex.session(ex.request("tools/call", name="a", arguments={"text": "Žižkov"}), ex.done(2, "Ĺ˝iĹľkov")),
+        ex.session(
+            ex.request("tools/call", name="a", arguments={"path": "/srv/Žižkov"}),
+            ex.done(2, "No such file or directory: '/srv/Ĺ˝iĹľkov'", isError=True),
+        ),
     ),
     negative=ex.session(
         ex.request("tools/call", name="a", arguments={"text": "Žižkov"}), ex.done(2, "Žižkov")
     ),
 )
 def text_misread(facts: Facts) -> Iterator[Claim]:
-    """Nothing fails: the text is stored wrong, and is seen when it comes back. Each character
+    """Often nothing fails: the text is stored wrong, and is seen when it comes back. Each character
     outside ASCII is two or more.
     """
     if (changed := facts.sent_text.changed) is not None:
@@ -154,7 +160,10 @@ def text_misread(facts: Facts) -> Iterator[Claim]:
             "configuration), and repair what it has stored"
         )
         lines = [evidence(place, f"{text.received} in place of {text.sent}")]
-        yield Claim(title, next_step, [], evidence=lines, side=SERVER)
+        # An error that repeats the word is about what the server has misread, such as a path that does not exist.
+        words = (text.received, json.dumps(text.received)[1:-1])
+        failed = [each for each in errors(facts) if any(word in each.words for word in words)]
+        yield Claim(title, next_step, [*failed], evidence=lines, side=SERVER)
 
 
 _OPENS = re.compile(rb"^\s*[{\[]\s*$|^\s*\{\s*\"\w+\"\s*:[^}]*,\s*$")

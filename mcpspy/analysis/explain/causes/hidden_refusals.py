@@ -7,10 +7,21 @@ import re
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.definition import FailureRow
 from mcpspy.analysis.explain.claims import Level
+from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.symptoms import ERRORS, FailedRequest
 from mcpspy.core.session.exchange import SUBSCRIBE, State
 
 _LISTEN = ex.request(SUBSCRIBE, notifications={"toolsListChanged": True})
+
+
+URL_ELICITATION = -32042
+_OPEN_FIRST = ex.error("This request requires more information.", URL_ELICITATION)
+
+
+def _opens_urls(facts: Facts) -> bool:
+    """Return whether the client has declared that it opens URLs for its user."""
+    declared = facts.session.client_capabilities.get("elicitation")
+    return isinstance(declared, dict) and "url" in declared
 
 
 FailureRow(
@@ -23,12 +34,33 @@ FailureRow(
     next_step="nothing; after -32042 the client opens the URL for its user, and sends the request again",
     side="",
     states=ERRORS,
-    if_failed=lambda _, failed: (
-        failed.code == -32042 or (failed.method == SUBSCRIBE and failed.code == -32000)
+    if_failed=lambda facts, failed: (
+        (failed.code == URL_ELICITATION and _opens_urls(facts))
+        or (failed.method == SUBSCRIBE and failed.code == -32000)
     ),
     is_observation=True,
-    positive=ex.session("@ 2026-07-28", _LISTEN, ex.error("Connection closed", -32000)),
+    positive=(
+        ex.session("@ 2026-07-28", _LISTEN, ex.error("Connection closed", -32000)),
+        ex.session('@ client={"elicitation":{"url":{}}}', ex.call(), _OPEN_FIRST),
+    ),
     negative=ex.session("@ 2026-07-28", _LISTEN, ex.error("Connection closed")),
+).define(__name__)
+
+
+FailureRow(
+    "url-elicitation-undeclared",
+    "the server wants the client to open a URL, and the client has not declared that it can",
+    Level.EXACT,
+    why="A server sends -32042 only to clients that declare elicitation by URL (2025-11-25, Elicitation); others show a failed call.",
+    title="{about}: the server asks the user to open a URL first (error {code}), and the client has not declared elicitation by URL"
+    "{quoted}",
+    next_step="open the URL in data of this error, and call again; use a client that declares elicitation.url, or let the server "
+    "answer other clients with the URL in a tool error",
+    side="",
+    states=ERRORS,
+    if_failed=lambda facts, failed: failed.code == URL_ELICITATION and not _opens_urls(facts),
+    positive=ex.session("@ client={}", ex.call(), _OPEN_FIRST),
+    negative=ex.session('@ client={"elicitation":{"url":{}}}', ex.call(), _OPEN_FIRST),
 ).define(__name__)
 _SESSION = (
     r"\bsession\b.{0,40}(?:not found|invalid|expired|unknown|missing|terminated|closed|does not exist)"

@@ -17,7 +17,7 @@ from mcpspy.analysis.explain.causes.requests import SILENT
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import clause, evidence, quote, url_parts
 from mcpspy.analysis.explain.facts import Facts
-from mcpspy.analysis.explain.symptoms import RefusedExchange
+from mcpspy.analysis.explain.symptoms import FailedRequest, RefusedExchange
 from mcpspy.analysis.lint.finding import EntryPosition
 from mcpspy.core.counted import duration
 from mcpspy.core.protocol.http_headers import EVENTS, LOOPBACK
@@ -76,6 +76,16 @@ def sse_stream_ended(facts: Facts) -> Iterator[Claim]:
             title += f"; the client posts on to the old session: {failed.about} got HTTP {status}"
             next_step = "the client must open a new stream and send initialize again when its stream ends"
             side = CLIENT
+        elif early := [each for each in _early(facts) if 0 <= ended_at - each.asked_at < AT_ONCE]:
+            title += (
+                f", {duration(ended_at - early[0].asked_at)} after {early[0].about}, which the client had sent before the response "
+                f"to initialize"
+            )
+            next_step = (
+                "let the client wait for the response to initialize, send notifications/initialized, and only then requests "
+                "(2024-11-05, Lifecycle): servers end the session at an earlier one"
+            )
+            side = CLIENT
         else:
             title += f", before the response to {failed.about} came"
             if side == SERVER and lasted >= 20.0 and is_round(lasted):
@@ -83,6 +93,17 @@ def sse_stream_ended(facts: Facts) -> Iterator[Claim]:
         symptoms = [each for each in facts.failed() if each.at >= failed.at and each.side == CLIENT]
         yield Claim(title, next_step, [*symptoms], side=side)
         break
+
+
+AT_ONCE = 0.5
+"""Seconds after a message in which a server that fails at it ends the stream."""
+
+
+def _early(facts: Facts) -> list[FailedRequest]:
+    """Return the requests that the client sent before the response to initialize, which never came."""
+    asked = facts.failed(*SILENT)
+    is_begun = any(each.is_handshake for each in asked)
+    return [each for each in asked if is_begun and each.side == CLIENT and not each.is_handshake]
 
 
 def lost_query(facts: Facts, exchange: RefusedExchange) -> str:

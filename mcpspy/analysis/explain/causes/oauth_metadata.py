@@ -167,6 +167,9 @@ def sign_in_not_offered(facts: Facts) -> Iterator[Claim]:
             "configure a token (header Authorization) in the host, if the server takes a fixed one; else "
             "let the server serve /.well-known/oauth-protected-resource and name it in WWW-Authenticate"
         )
+        if named is None and not steps_of(facts, "server metadata"):
+            title += "; the client did not ask for those of an authorization server at the same host"
+            next_step += "; older servers have only /.well-known/oauth-authorization-server (2025-03-26): let the client ask there too"
         if refused[0].has_token and named is None:
             title = f"the server refused the token{clause(refused[0].words)}, and names no way to sign in: {title.partition(': ')[2]}"
             next_step = (

@@ -10,6 +10,7 @@ from mcpspy.analysis.explain.causes.definition import FailureRow
 from mcpspy.analysis.explain.causes.exchanges import (
     exchanges,
     said,
+    says_nothing,
     side_of,
 )
 from mcpspy.analysis.explain.causes.statuses import STATUSES
@@ -41,6 +42,13 @@ def _is_of_mcp(facts: Facts, exchange: RefusedExchange) -> bool:
     return not exchange.is_for_metadata and not is_silent_get and exchange.method != "HEAD"
 
 
+_OF_FORM = re.compile(
+    r"(?i)^\W*(?:invalid request|method not found|bad request)\W*$|(?<!session[ _-])\bid\b.{0,20}\b(?:required|missing|must)\b"
+    r"|\b(?:required|missing|no)\b.{0,20}(?<!session[ _-])\bid\b"
+)
+"""The words of a server that takes a notification for a request."""
+
+
 FailureRow(
     "notification-refused",
     "a notification is refused where requests are answered",
@@ -52,10 +60,21 @@ FailureRow(
     side=lambda _, exchange: "" if exchange is None or side_of(exchange) == "proxy" else SERVER,
     statuses=(400, 404, 405, 500, 501),
     if_refused=lambda facts, exchange: (
-        exchange.asked.startswith("notifications/") and bool(facts.answered) and not exchange.words
+        exchange.asked.startswith("notifications/")
+        and bool(facts.answered)
+        and (
+            not exchange.words or _OF_FORM.search(exchange.words) is not None or says_nothing(exchange.words)
+        )
     ),
-    positive=ex.notification_answer(404, {"mcp-session-id": None}),
-    negative=(ex.notification_answer(202), ex.first_answer(404)),
+    positive=(
+        ex.notification_answer(404, {"mcp-session-id": None}),
+        ex.notification_answer(400, "Invalid Request: id is required"),
+    ),
+    negative=(
+        ex.notification_answer(202),
+        ex.first_answer(404),
+        ex.notification_answer(400, "Invalid or missing session id"),
+    ),
 ).define(__name__)
 
 

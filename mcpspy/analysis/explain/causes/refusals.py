@@ -89,10 +89,15 @@ def host_refused(facts: Facts) -> Iterator[Claim]:
         )
         if is_origin:
             name, value, proxy = "Origin", exchange.request.get("origin", ""), ""
-        title = (
-            f"{who_refused(exchange)} refuses the {name} {quote(value, 80)} (HTTP {exchange.status}): "
-            f"{quote(words)}"
-        )
+        who = who_refused(exchange)
+        title = f"{who} refuses the {name} {quote(value, 80)} (HTTP {exchange.status}): {quote(words)}"
+        if (
+            who != "the server" and exchange.media_type != "text/html"
+        ):  # Proxies pass text of servers on, too.
+            title = (
+                f"the {name} {quote(value, 80)} is refused (HTTP {exchange.status}), by {who.removeprefix('the ')} or the server "
+                f"behind it: {quote(words)}"
+            )
         next_step = f"add the name to the server's allowed {name.lower()}s{proxy}"
         # Its list of names, a proxy that changes Host, or the URL: which of them is wrong is open.
         yield Claim(title, next_step, alike(facts, exchange))

@@ -9,7 +9,7 @@ from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.noise import LISTENS
 from mcpspy.analysis.explain.causes.requests import without_response
 from mcpspy.analysis.explain.claims import Claim, Level, cause
-from mcpspy.analysis.explain.evidence import EvidenceLine, PrintedLine, evidence, named_error, quote
+from mcpspy.analysis.explain.evidence import EvidenceLine, PrintedLine, evidence, is_rest, named_error, quote
 from mcpspy.analysis.explain.facts import PATIENCE, Facts
 from mcpspy.analysis.explain.symptoms import FailedRequest, ServerEnd
 from mcpspy.core.counted import duration
@@ -202,7 +202,11 @@ _SIGNED_IN = re.compile(
 def _without_a_sign(asking: FailedRequest, printed: Sequence[PrintedLine]) -> tuple[str, str, str]:
     """Return the title, the next step and the side of a start that did not end, for whatever reason."""
     title = f"no answer to {asking.method} in {asking.waited}"
-    after = [line for line in printed if line.at >= asking.asked_at and not _WARNS.search(line.text)]
+    after = [
+        line
+        for line in printed
+        if line.at >= asking.asked_at and not _WARNS.search(line.text) and not is_rest(line.text)
+    ]
     sign_in = [line for line in after if _SIGN_IN.search(line.text)]
     if sign_in and not any(_SIGNED_IN.search(line.text) for line in after):
         title += f": the server waits until its user has signed in: {quote(sign_in[-1].text, 100)}"

@@ -265,6 +265,12 @@ def _row(facts: Facts, exchange: RefusedExchange, words: str) -> _Status | None:
                 "the type is right: let the server compare the media type without its parameters (charset)"
             )
             return row._replace(next_step=next_step, side=SERVER)
+        if not sent and not exchange.has_token and facts.http.token_accepted_at is None:
+            next_step = (
+                f"{row.next_step}; if the server wants a token, let it answer 401 before it reads the body: clients begin the "
+                f"sign-in there"
+            )
+            return row._replace(next_step=next_step, side="")
     if row is STATUSES[503] and _TOO_MANY_SESSIONS.search(words):
         return row._replace(
             what="has no room for another session", next_step=_END_SESSIONS, side=side_of(exchange)

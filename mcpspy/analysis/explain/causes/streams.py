@@ -262,6 +262,43 @@ def _ends_at_once(facts: Facts) -> Iterator[Claim]:
     yield Claim(title, next_step, [], side=SERVER, is_observation=bool(facts.answered[CLIENT, "tools/call"]))
 
 
+SECONDS_WITHOUT_HEAD = 5.0
+"""Seconds that a client waited for the head of the response to its GET."""
+
+_NO_HEAD = ex.session(
+    ex.note("http", http=50, method="GET", path="/mcp", status=None, asked_at=6.5, request={}, response={}),
+    ex.note("http-end", http=50, hung_up="client"),
+)
+
+
+@cause(
+    "get-unanswered",
+    "the client waited for the head of the response to its GET, and then left",
+    Level.SPECIFIC,
+    positive=ex.session("@ http", "+ 12", _NO_HEAD),
+    negative=ex.session(
+        "@ http", ex.request("tools/list"), ex.answered(200), ex.result(tools=[]), "+ 12", _NO_HEAD
+    ),
+)
+def get_unanswered(facts: Facts) -> Iterator[Claim]:
+    """A server that has no event to send opens the stream anyway, and a proxy that buffers passes its head on only with
+    the first event. Most clients continue without; some wait for it.
+    """
+    for get in facts.http.unanswered_gets[-1:]:
+        is_last = (facts.client.last_at or 0.0) <= get.at - get.took and not facts.has_worked
+        if get.took < SECONDS_WITHOUT_HEAD or not is_last or not facts.answered:
+            continue
+        title = (
+            f"the client's GET for a stream got no answer for {duration(get.took)}, not even the head of a response, and the "
+            f"client asked for nothing after the handshake"
+        )
+        next_step = (
+            "let the server answer GET with 405 if it sends nothing on its own; else let it send the head at once, and the proxies "
+            "in front of it pass it on without buffering (a comment, `: open`, as the first event brings it through)"
+        )
+        yield Claim(title, next_step, [], evidence=[evidence(get.place, f"{get.line}, {duration(get.took)}")])
+
+
 _PROBE = re.compile(
     r"(?i)kube-probe|healthcheck|googlehc|\bELB-|uptime|pingdom|mozilla/.*(?:chrome|firefox|safari)/"
 )

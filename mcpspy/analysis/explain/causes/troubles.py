@@ -101,7 +101,7 @@ TROUBLES = (
         ),
         named_by="OpenSSL (Python, Node.js), Go (x509), Java (PKIX) and rustls name what is wrong with "
         "the certificate.",
-        signs=r"certificate verify failed|self[- ]signed certificate|unable to (?:get"
+        signs=r"certificate verif(?:y|ication) failed|self[- ]signed certificate|unable to (?:get"
         r"|verify).{0,30}certificate|CERT_HAS_EXPIRED"
         r"|ERR_TLS_CERT|hostname mismatch|SSLError|ssl\.SSL|tls: failed to verify|x509: "
         r"|PKIX path building|DEPTH_ZERO_SELF_SIGNED"

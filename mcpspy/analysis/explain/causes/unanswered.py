@@ -119,6 +119,50 @@ def timeout(facts: Facts) -> Iterator[Claim]:
         yield claim
 
 
+_OF_RECEIVER = ex.notified("<", "notifications/cancelled", requestId=2, reason="the job was aborted")
+
+
+@cause(
+    "cancelled-by-receiver",
+    "the receiver of a request cancelled it, and its requester waited on",
+    Level.SPECIFIC,
+    rules="LIFE203",
+    positive=(
+        ex.session(ex.call(), _OF_RECEIVER, "+ 12", ex.cancelled()),
+        ex.session(ex.call(), _OF_RECEIVER, "+ 12", ex.END),
+    ),
+    negative=(
+        ex.session(ex.call(), _OF_RECEIVER, ex.done()),
+        ex.session(ex.call(), "+ 12", ex.cancelled(), _OF_RECEIVER),
+    ),
+)
+def cancelled_by_receiver(facts: Facts) -> Iterator[Claim]:
+    """Only the sender of a request cancels it (2025-11-25, Cancellation), so its other side may ignore the notification; what
+    has failed is answered with an error.
+    """
+    for failed in without_response(facts):
+        receiver = other(failed.side)
+        violations = facts.violations("LIFE203", side=receiver)
+        found = [
+            each
+            for violation in violations
+            for each in violation.findings
+            if each.message.endswith(f" id {failed.id}") and failed.asked_at <= each.at < failed.until
+        ]
+        if not found:
+            continue
+        title = (
+            f"the {receiver} cancelled {failed.about}, a request of the {failed.side}, after "
+            f"{duration(found[0].at - failed.asked_at)}, and the {failed.side} waited on for a response: {failed.waited}"
+        )
+        next_step = (
+            f"let the {receiver} answer with an error what it does not finish: it may cancel only requests of its side; a "
+            f"{failed.side} that gets such a notification anyway can end its wait"
+        )
+        lines = [of_finding(each) for each in found[:2]]
+        yield Claim(title, next_step, [failed, *violations], evidence=lines)
+
+
 _BATCH = '>> [{"jsonrpc":"2.0","id":3,"method":"ping"},{"jsonrpc":"2.0","id":4,"method":"ping"}]'
 
 

@@ -196,16 +196,52 @@ SECONDS_TO_FLUSH = 1.5
 """Seconds after the end of stdin within which a program ends, and writes what is in its buffer."""
 
 
+def _answered_at_end(facts: Facts, left_at: float) -> Iterator[Claim]:
+    """Yield a claim of a request that waited until the client closed stdin, and was answered at once then."""
+    for call in facts.slow:
+        waited, after = left_at - call.asked_at, call.answer_at - left_at
+        if waited >= SECONDS_OF_CHANCE and 0 <= after < SECONDS_TO_ANSWER:
+            title = (
+                f"the server answered {call.about} only when the client closed stdin, {duration(waited)} after the request: until "
+                f"then it waited for more input, or kept its output back"
+            )
+            next_step = (
+                "look at the loop that reads stdin: one that waits for new bytes (poll, select) must first take the lines that "
+                "are in its buffer already, since messages may arrive together; and flush stdout after each message"
+            )
+            lines = [
+                evidence(call.place, f"{call.about}: the request"),
+                evidence(facts.client.closed_place, "the client closed stdin"),
+            ]
+            yield Claim(title, next_step, [], evidence=lines, side=SERVER)
+            return
+
+
+SECONDS_OF_CHANCE = 2.0
+"""Seconds that a request waited, after which a response just at the end of stdin does not come by chance."""
+
+SECONDS_TO_ANSWER = 0.1
+"""Seconds after the end of stdin in which a server answers what it had read already."""
+
+
 @cause(
     "output-only-at-end",
     "the server's output comes only when its input ends",
     Level.EXACT,
     rules="LIFE114 LIFE202 LIFE405 LIFE406",
-    positive=ex.session(
-        "@ bare", ex.request("initialize", 1), "+ 0.01", ex.CLIENT_CLOSED, ex.result(1), ex.exited(0)
+    positive=(
+        ex.session(
+            "@ bare", ex.request("initialize", 1), "+ 0.01", ex.CLIENT_CLOSED, ex.result(1), ex.exited(0)
+        ),
+        ex.session(
+            *(ex.request("tools/list"), "+ 7", "+ 0.01", ex.CLIENT_CLOSED, ex.result(tools=[]), ex.exited(0))
+        ),
     ),
-    negative=ex.session(
-        "@ bare", ex.request("initialize", 1), ex.CLIENT_CLOSED, "+ 4", ex.result(1), ex.exited(0)
+    negative=(
+        ex.session(
+            "@ bare", ex.request("initialize", 1), ex.CLIENT_CLOSED, "+ 4", ex.result(1), ex.exited(0)
+        ),
+        ex.session(ex.request("tools/list"), "+ 7", ex.result(tools=[]), ex.CLIENT_CLOSED, ex.exited(0)),
     ),
 )
 def output_only_at_end(facts: Facts) -> Iterator[Claim]:
@@ -216,7 +252,10 @@ def output_only_at_end(facts: Facts) -> Iterator[Claim]:
     times = [at for at in (facts.server.first_at,) if at is not None] + [
         each.at for each in facts.server.odd[:1]
     ]
-    if not facts.is_stdio or left_at is None or begun_at is None or not times or min(times) < left_at:
+    if not facts.is_stdio or left_at is None or begun_at is None or not times:
+        return
+    if min(times) < left_at:
+        yield from _answered_at_end(facts, left_at)
         return
     is_flushed = min(times) - left_at < SECONDS_TO_FLUSH
     if (
