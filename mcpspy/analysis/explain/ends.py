@@ -69,9 +69,10 @@ def server_end(facts: Facts) -> ServerEnd | None:
 
 
 def _left_at_first(facts: Facts, first: Message) -> bool:
-    """Return whether the client left at the first message of the server, which came before the response to initialize."""
+    """Return whether the client left at the first messages of the server, which came before the response to initialize."""
     server, client = facts.server, facts.client
-    is_alone = client.messages == 1 and facts.answered[CLIENT, "initialize"] == 1 and server.messages == 2
+    is_last = facts.answered[CLIENT, "initialize"] == 1 and server.messages == server.methods.total() + 1
+    is_alone = client.messages == 1 and is_last
     is_at_once = client.closed_at is not None and first.at <= client.closed_at < first.at + 1.0
     return is_alone and is_at_once and not isinstance(first, Result | Failure)
 

@@ -120,6 +120,9 @@ _FRAME = re.compile(
     r"^\s*(?:at |File \"|in |from |\^|~|\d+ \||\.\.\. \d+ more|#\d+ |[\w./$]+\.go:\d+|\S+\(0x)"
 )
 
+_GOES_ON = re.compile(r"was compiled against a different")
+"""The second line of the error of Node.js about an addon for another version, which names both versions after it."""
+
 _FRAMES = (
     re.compile(r'^\s*File "(?P<file>[^"]{1,300})", line (?P<line>\d+)'),
     re.compile(
@@ -181,6 +184,8 @@ def named_error(lines: Sequence[PrintedLine], *, certain: bool = False) -> Named
         text = f"panic: {texts[found + 1].strip() or text}"
     elif text.endswith(":") and found + 1 < len(texts) and not _FRAME.match(texts[found + 1]):
         text = f"{text} {texts[found + 1].strip()}"
+    elif found + 1 < len(texts) and _GOES_ON.match(texts[found + 1]):
+        text = " ".join([text, *(each.strip() for each in texts[found + 1 : found + 4] if not is_rest(each))])
     elif len(text) < 60 and found and _is_chained(lines[found - 1], lines[found]):
         text = f"{text}, after {texts[found - 1].strip()}"
     elif re.search(r"\d+ validation errors? for ", text):  # Pydantic: a field, and what is wrong with it.

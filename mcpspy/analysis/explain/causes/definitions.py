@@ -294,19 +294,31 @@ _MODEL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 """The names of functions that the interfaces of Anthropic and OpenAI allow."""
 
 
+_TOOL_NAME = re.compile(r"[a-zA-Z0-9_./-]{1,128}")
+"""The names that the specification has for tools (2025-11-25, Tools), and the slash of drafts before it."""
+
+
 @cause(
     "name-refused-by-models",
     "tool names have characters that the interfaces of models refuse",
     Level.GENERAL,
-    positive=ex.listed("files.read"),
+    positive=(ex.listed("files.read"), ex.listed("Read Files")),
 )
 def name_refused(facts: Facts) -> Iterator[Claim]:
     """MCP allows dots and 128 characters, interfaces of models do not; hosts that do not replace
     them fail at the model.
     """
     names = sorted(name for name in facts.listed.tools if not _MODEL_NAME.fullmatch(name))
-    if names and not facts.client.methods["tools/call"]:
-        shown = ", ".join(quote(name, 40) for name in names[:3])
+    broken = [name for name in names if not _TOOL_NAME.fullmatch(name)]
+    shown = ", ".join(quote(name, 40) for name in (broken or names)[:3])
+    if broken and not facts.client.methods["tools/call"]:
+        title = (
+            f"{counted(len(broken), 'tool')} ({shown}) have names with characters that no tool should have (2025-11-25, Tools), and "
+            f"that interfaces of models refuse; no tool was called"
+        )
+        next_step = "rename the tools in the server: letters, digits, _ and -; some hosts replace other characters, and many do not"
+        yield Claim(title, next_step, [], side=SERVER)
+    elif names and not facts.client.methods["tools/call"]:
         title = (
             f"{counted(len(names), 'tool')} ({shown}) have names that MCP allows and interfaces of "
             f"models refuse (other characters than letters, digits, _ and -), and no tool was called"

@@ -337,3 +337,26 @@ def request_failed(facts: Facts) -> Iterator[Claim]:
         is_own &= failed.method != "tools/call"
         side = receiver if BUG.search(words) or is_own else ""
         yield Claim(title, next_step, [failed], evidence=lines, side=side)
+
+
+@cause(
+    "error-printed",
+    "the server printed an error, and no request failed",
+    Level.GENERAL,
+    positive=ex.session(ex.call(), ex.stderr("InvalidGrantError: Missing code verifier"), ex.done()),
+    negative=(
+        ex.session(ex.call(), ex.stderr("INFO: 0 errors"), ex.done()),
+        ex.session(
+            ex.call(), ex.done(), ex.CLIENT_CLOSED, ex.stderr("asyncio.CancelledError: stdin"), ex.exited(0)
+        ),
+    ),
+)
+def error_printed(facts: Facts) -> Iterator[Claim]:
+    """A failure beside the protocol, such as the callback of a sign-in in a browser, is only on stderr."""
+    until = facts.client.closed_at
+    printed = [line for line in facts.stderr if until is None or line.at < until]
+    error = None if facts.symptoms else named_error(printed, certain=True)
+    if error is not None:
+        title = f"the server printed an error, and no request failed: {quote(error.framed)}"
+        next_step = "if something does not work without an error in a response, begin with this one"
+        yield Claim(title, next_step, [], evidence=[error.evidence], is_observation=True)

@@ -169,7 +169,7 @@ FailureRow(
     states=ERRORS,
     words=r"authentication credential|\bnot (?:authenticated|signed in|logged in)|\bunauthenticated\b"
     r"|(?:sign|log)[- ]?in (?:is )?required|requires? (?:oauth|(?:a )?(?:sign|log)[- ]?in)"
-    r"|(?:missing|no|without) (?:an? )?(?:bearer|authorization)",
+    r"|(?:missing|no|without) (?:an? )?(?:bearer|authorization)|^\W*access (?:is )?denied\W*$",
     if_failed=lambda facts, failed: (
         not facts.is_stdio
         and not failed.is_refused
@@ -177,7 +177,10 @@ FailureRow(
         and not _OWN_LOGIN.search(failed.words[:400])
     ),
     is_together=True,
-    positive=ex.session("@ http", ex.call(), ex.done(2, "Not authenticated", isError=True)),
+    positive=(
+        ex.session("@ http", ex.call(), ex.done(2, "Not authenticated", isError=True)),
+        ex.session("@ http", ex.call(), ex.done(2, "Access Denied", isError=True)),
+    ),
     negative=(
         ex.session(ex.call(), ex.done(2, "Not authenticated", isError=True)),
         ex.session("@ http", ex.call(), ex.done(2, "Not logged in. Run gh auth login", isError=True)),

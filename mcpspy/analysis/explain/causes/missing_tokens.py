@@ -63,6 +63,16 @@ def _stop(facts: Facts, last: OauthStep) -> _Stop:
             "look in the client's log for what it misses in this metadata (some compare the issuer with the address of "
             "the server, or demand a member): update the client, or give it a token (Authorization)"
         )
+        if (named := _metadata_of_host(facts)) is not None:
+            title += (
+                f"; the 401 names the metadata at {quote(named, 80)}, the address for a resource without a path, and the endpoint has "
+                f"one ({quote(facts.endpoint.path, 60)})"
+            )
+            next_step = (
+                f"let WWW-Authenticate name /.well-known/oauth-protected-resource{quote(facts.endpoint.path, 60)} (RFC 9728, 3.1): some "
+                f"clients refuse metadata from another address; else {next_step}"
+            )
+            return _Stop(title, next_step, "")
         return _Stop(title, next_step, CLIENT)
     if last.step == "resource metadata" and (resource := _shorter_resource(facts, last)):
         title += (
@@ -94,6 +104,16 @@ def _stop(facts: Facts, last: OauthStep) -> _Stop:
             title, next_step, ""
         )  # That address, and what the page showed, are not in the recording.
     return _Stop(title, next_step, "")
+
+
+def _metadata_of_host(facts: Facts) -> str | None:
+    """Return the address of metadata that a 401 names, if it is that of the whole host, and the endpoint has a path; else None."""
+    for exchange, _ in unauthorized(facts):
+        named = re.search(r'resource_metadata="?([^",\s]+)', exchange.challenge)
+        path = "" if named is None else url_parts(named[1]).path.rstrip("/")
+        if named and path == "/.well-known/oauth-protected-resource" and facts.endpoint.path.strip("/"):
+            return named[1]
+    return None
 
 
 def _shorter_resource(facts: Facts, step: OauthStep) -> str:

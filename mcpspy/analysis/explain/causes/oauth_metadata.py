@@ -382,6 +382,12 @@ def _by_member(refused: OauthStep, words: str) -> tuple[str, str] | None:
             f"let the client leave {quote(member, 40)} out of its registration, or the authorization server ignore what it "
             f"does not know, as it must (RFC 7591, 2)"
         )
+    if "redirect" in words.lower() and re.search(
+        r"(?i)allow-?list|white-?list|recogni[sz]ed|allowed list", words
+    ):
+        return SERVER, (
+            "the authorization server accepts only redirect URIs of a list: add that of this client to it, or register a client by hand"
+        )
     if "redirect" in words.lower() and _LOOPBACK.search(words):
         return SERVER, (
             "let the authorization server accept http on the loopback address in a redirect URI, with any port: "

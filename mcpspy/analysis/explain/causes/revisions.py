@@ -44,6 +44,10 @@ def _is_unknown(failed: FailedRequest) -> bool:
     return failed.code == -32601 or is_other_code or (is_no_method and failed.code in (-32600, -32602))
 
 
+MANY_STARTS = 3
+"""Sessions that a client began, beyond which it did so for a reason."""
+
+
 def _ping_refused(facts: Facts, failed: FailedRequest, has_left: bool) -> tuple[str, str, list[Symptom]]:
     """Return the title and the next step of a ping that got an error, and the end of a server that sent it."""
     side, receiver, answered_at = failed.side, other(failed.side), failed.answer_at or 0.0
@@ -132,6 +136,12 @@ def method_not_found(facts: Facts) -> Iterator[Claim]:
             is_right = known is None and failed.code == -32601
             who = side if is_early or is_no_method or is_right else receiver
             # The one has no ping, and the other takes its answer for none; an account may have no tools.
+            began = facts.client.methods["initialize"] if is_ping and side == CLIENT else 0
+            if began > MANY_STARTS:
+                who, title = (
+                    "",
+                    f"{title}: the client took the server for lost, and began the session {began} times",
+                )
             if (is_ping and left and failed.code != -32601) or (is_declared and facts.http.has_token):
                 who = ""
             claim = Claim(title, next_step, symptoms, side=who)

@@ -77,7 +77,16 @@ START_TROUBLES = (
     Trouble(
         "runtime-version",
         "the server needs another version of its runtime",
-        next_step="start it with a newer interpreter: give its absolute path in the host's configuration",
+        next_step=(
+            (
+                "NODE_MODULE_VERSION",
+                (
+                    "build the addon again for this Node.js (npm rebuild; for npx, remove its cache), update the server if it pins an "
+                    "addon without a build for it, or start it with the version that the addon was made for"
+                ),
+            ),
+            ("", "start it with a newer interpreter: give its absolute path in the host's configuration"),
+        ),
         named_by="pip, uv, npm (EBADENGINE) and .NET state what they require; Node.js names an addon of "
         "another version or an unknown built-in module; other programs fail at names that only "
         "newer or older versions of Python and Node.js have.",

@@ -109,15 +109,22 @@ _NO_RESOURCE = re.compile(
 _EXPRESSION = re.compile(r"\{[^}]*\}")
 
 
+def _fits(uri: str, template: str) -> bool:
+    parts = [re.escape(part) for part in _EXPRESSION.split(template)]
+    return len(parts) > 1 and bool(parts[0]) and re.fullmatch("[^/]+".join(parts), uri) is not None
+
+
+def _template_as_resource(facts: Facts, uri: str) -> str:
+    """Return the template among the listed resources that a URI fits; empty if there is none."""
+    listed = facts.listed.resources
+    return "" if uri in listed else next((each for each in sorted(listed) if _fits(uri, each)), "")
+
+
 def _template_of(facts: Facts, uri: str) -> str:
     """Return the listed URI, or template, that a URI is or fits; empty if there is none."""
     if uri in facts.listed.resources:
         return uri
-    for template in facts.listed.templates:
-        parts = [re.escape(part) for part in _EXPRESSION.split(template)]
-        if len(parts) > 1 and parts[0] and re.fullmatch("[^/]+".join(parts), uri):
-            return template
-    return ""
+    return next((each for each in facts.listed.templates if _fits(uri, each)), "")
 
 
 def _unknown_resources(facts: Facts) -> Iterator[Claim]:
@@ -125,7 +132,14 @@ def _unknown_resources(facts: Facts) -> Iterator[Claim]:
     for failed in errors(facts):
         if failed.method != "resources/read" or not _NO_RESOURCE.search(failed.words[:300]):
             continue
-        if listed := _template_of(facts, failed.subject):
+        if listed := _template_as_resource(facts, failed.subject):
+            title = (
+                f"the server lists the template {quote(listed, 80)!r} among its resources, and does not know {quote(failed.subject, 80)!r}, "
+                f"which fits it: {quote(failed.words, 100)}"
+            )
+            next_step = "let the server list templates in resources/templates/list (uriTemplate), and read by them: a resource has a fixed URI"
+            yield Claim(title, next_step, [failed], side=SERVER)
+        elif listed := _template_of(facts, failed.subject):
             title = f"the server has listed the resource {quote(listed, 80)!r}, and does not know it in resources/read: {quote(failed.words)}"
             next_step = (
                 "compare the URIs in the lists with those by which the server finds a resource: its SDK may take only one template, or "
@@ -143,6 +157,9 @@ def _read_after(listed: str, uri: str, words: str) -> str:
 _RESOURCES = ex.session(
     ex.request("resources/list"), ex.result(resources=[{"name": "a", "uri": "notes://a"}])
 )
+_TEMPLATE_AMONG_THEM = ex.session(
+    ex.request("resources/list"), ex.result(resources=[{"name": "a", "uri": "notes://{name}"}])
+)
 _TEMPLATES = ex.session(
     ex.request("resources/templates/list"),
     ex.result(resourceTemplates=[{"name": "a", "uriTemplate": "notes://{name}"}]),
@@ -158,6 +175,7 @@ _TEMPLATES = ex.session(
         ex.session(ex.listed("a", "b"), ex.call(3, "b"), ex.error("Tool b disabled", -32602, 3)),
         ex.session(ex.listed("a__b"), ex.call(3, "a__b"), ex.error("Tool b not found", -32602, 3)),
         _read_after(_RESOURCES, "notes://a", "Unknown resource: notes://a"),
+        _read_after(_TEMPLATE_AMONG_THEM, "notes://b", "Resource not found"),
     ),
     negative=(
         ex.session(ex.listed("a"), ex.call(3, "b"), ex.error("Unknown tool: b", -32602, 3)),

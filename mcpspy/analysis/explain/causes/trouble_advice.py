@@ -53,6 +53,7 @@ _MISSING_IN_NODE = re.compile(r"(?i)cannot find (?:module|package) '[^/\\.']")
 
 _IN_PACKAGE = re.compile(r"[/\\](?:node_modules|site-packages|dist-packages)[/\\]")
 
+_OF_WINDOWS = re.compile(r"(?<![\w/])[A-Za-z]:\\+\w")
 _HOME = re.compile(r"['\"`\s]~[/\\]")
 _VARIABLE = re.compile(r"\$\{\w+\}|%[A-Za-z_]\w+%|\$[A-Z][A-Z_]{2,}\b")
 _QUOTED = re.compile(r"""(["']).+\1""")
@@ -230,6 +231,11 @@ def advice_on(facts: Facts, trouble: Trouble, words: str) -> tuple[str, str]:
             side, step = _of_file(facts, side, words)
             if step:
                 return side, step
+            if _OF_WINDOWS.search(words) and (cwd or "").startswith("/"):
+                return "", (
+                    "this is a path of Windows, and the server runs on another system (WSL, a container): give it the path that the file "
+                    "has there (/mnt/c/…); if the configuration has that one, the server rewrites it"
+                )
             if _is_absolute(facts, words):
                 next_step = (
                     "no file has this path: correct it in the host's configuration, or build the project first (npm run build), if the "

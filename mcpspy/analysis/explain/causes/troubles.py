@@ -299,7 +299,7 @@ TROUBLES = (
         ),
         named_by="The system's errors of connections (ECONNREFUSED, ETIMEDOUT, EHOSTUNREACH …), as "
         "runtimes and clients write them.",
-        signs=r"ECONNREFUSED|connection refused|ConnectError|could not connect to|cannot connect to"
+        signs=r"ECONNREFUSED|connection refused|ConnectError|could not connect to|can(?:no|')t connect to"
         r"|failed to connect|Connection reset by peer|ECONNRESET"
         r"|EHOSTUNREACH|ENETUNREACH|network is unreachable|no route to host|actively refused"
         r"|docker daemon|ETIMEDOUT|ConnectTimeout|connect timeout",
