@@ -16,12 +16,14 @@ from mcpspy.core.protocol.message import Failure, Malformed, Notification, Reque
 from mcpspy.core.protocol.plain_line import UnreadNotification, UnreadRequest, UnreadResult
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.recording.decode import Header, Note
-from mcpspy.core.session.exchange import Exchange
+from mcpspy.core.session.exchange import Exchange, State
 from mcpspy.core.session.rule_notes import ABOUT_MESSAGES, NOTICED
 from mcpspy.core.session.session import Change, is_injected
 from mcpspy.core.session.streaming import FinalOutcomes, StreamingSession
 
 NO_FINDINGS: list[Finding] = []
+
+_OK = State.OK  # Reading a member of an Enum runs Python code; reading a name does not.
 
 
 class FactCollector:
@@ -85,25 +87,28 @@ class FactCollector:
             or (kind is not UnreadResult and kind is not UnreadRequest)
             or (frame := what.frame).http is not None
             or exchange.poll_of is not None
+            or exchange.continues is not None
+            or (kind is UnreadResult and (exchange.state is not _OK or exchange.may_change))
+            or self.facts.listed.apps.tools
         ):
             self.add(change, place)
             return
         facts, at = self.facts, frame.at
-        side = facts.sides[frame.side]
+        side, sent_text = facts.sides[frame.side], facts.sent_text
         side.add(what, exchange, place, NO_FINDINGS)
+        if at > facts.last_at:  # noqa: PLR1730 - each message passes here, and a call takes longer.
+            facts.last_at = at
         if kind is UnreadRequest:
             side.methods[what.method] += 1
             side.last_request_at = at
-            facts.sent_text.add_sent(what.data)
+            sent_text.add_sent(what.data)
             self._requests.add_call(exchange, place)
+            self._outcomes.begin(exchange)
         else:
-            if facts.sent_text.misread:
-                facts.sent_text.add_received(what.data, place)
-            self._requests.add_response(what, exchange, place, NO_FINDINGS)
-        if at > facts.last_at:  # noqa: PLR1730 - each message passes here, and a call takes longer.
-            facts.last_at = at
-        for settled in self._outcomes.take(change):
-            self._requests.settle(settled)
+            if sent_text.misread:
+                sent_text.add_received(what.data, place)
+            if self._outcomes.settle(exchange):
+                self._requests.add_result(exchange, at, place)
         if self._outcomes.since:
             for settled in self._outcomes.overdue(at):
                 self._requests.settle(settled)

@@ -153,6 +153,15 @@ class RequestOutcomes:
         before = facts.sides[CLIENT].before
         self._open[exchange.number] = OpenRequest(exchange, place, not facts.answered, before)
 
+    def add_result(self, exchange: Exchange, at: float, place: EntryPosition) -> None:
+        """Add the result of such a call, with which it has succeeded."""
+        known = self._open.pop(exchange.number, None)
+        if known is not None:
+            known.answer_at, known.answer_place = at, place
+            if known.asked_at is not None:
+                self._add_asked_late(exchange, known, known.asked_at, at)
+            self._succeed(exchange, known)
+
     def add_notification(
         self, what: Notification, exchange: Exchange, place: EntryPosition, findings: list[Finding]
     ) -> None:

@@ -174,14 +174,18 @@ class FinalOutcomes:
         elif exchange.poll_of is not None:
             exchange = exchange.poll_of
             state, number = exchange.state, exchange.number
-        settled = () if over is None else self._settle(over)
+        settled = () if over is None else self.settle(over)
         if not exchange.may_change:
-            return (*settled, *self._settle(exchange)) if settled else self._settle(exchange)
+            return (*settled, *self.settle(exchange)) if settled else self.settle(exchange)
         if exchange.is_open or state in (State.INPUT_REQUIRED, State.UNKNOWN):
             self.since.pop(number, None)
         elif number in self._open:
             self.since.setdefault(number, change.what.at)
         return settled
+
+    def begin(self, exchange: Exchange) -> None:
+        """Take a request that continues no other."""
+        self._open[exchange.number] = exchange
 
     def overdue(self, at: float) -> Sequence[Exchange]:
         """Return the requests for which no late response is awaited any more at a time."""
@@ -190,7 +194,7 @@ class FinalOutcomes:
             number, since = next(iter(self.since.items()))
             if since >= at - LATEST:
                 break
-            over += self._settle(self._open[number])
+            over += self.settle(self._open[number])
         return over
 
     def end(self) -> Iterator[Exchange]:
@@ -199,7 +203,8 @@ class FinalOutcomes:
         self._open.clear()
         self.since.clear()
 
-    def _settle(self, exchange: Exchange) -> tuple[Exchange, ...]:
+    def settle(self, exchange: Exchange) -> tuple[Exchange, ...]:
+        """Take that the outcome of a request is final; return the request, if it was not settled before."""
         number = exchange.number
         if self.since:
             self.since.pop(number, None)
