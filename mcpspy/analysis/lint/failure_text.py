@@ -47,6 +47,7 @@ _CERTAIN = re.compile(
     | [Mm]issing\ required\ (?:parameter|argument|field|property|input)s?\b
     | (?:Unknown\ tool:?\ \S+ | Tool\ \S{1,100}\ (?:was\ )?not\ found)\W*$
     | Access\ denied\ -\ path\ outside
+    | (?<=❌\ )[\w\ -]{1,40}[Ee]rror:\ \S
     )"""
 )
 """Beginnings of messages that are failures of any tool."""

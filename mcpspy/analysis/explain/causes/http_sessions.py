@@ -12,8 +12,6 @@ from mcpspy.analysis.explain.causes.exchanges import (
     alike,
     exchanges,
     said,
-    side_of,
-    who_refused,
     with_words,
 )
 from mcpspy.analysis.explain.causes.http_sse import endpoints, lost_query
@@ -267,7 +265,7 @@ def replicas(facts: Facts) -> Iterator[Claim]:
                 "run one process of the server (one worker: gunicorn, uvicorn, Puma, a cluster of Node.js), or "
                 + next_step
             )
-            side = side_of(exchange) if who_refused(exchange) != "the server" else ""
+            side = ""  # How the copies are run, and how requests come to them, is not in the recording.
         yield Claim(title, next_step, alike(facts, exchange), side=side, level=level)
         break
     yield from _unknown_to_its_stream(facts)

@@ -174,6 +174,19 @@ def _of_response(facts: Facts, left: ClientLeft) -> Claim:
             'the server write "data: " with a space, and lines that end with LF'
         )
         return Claim(title, next_step, [left], side=CLIENT, level=Level.SPECIFIC)
+    metadata = [step for step in facts.http.oauth if step.step == "resource metadata" and step.status == 200]
+    if metadata and not facts.http.has_token:
+        named = quote(str(metadata[-1].fields.get("resource") or "no resource"), 80)
+        title = (
+            f"the client did not continue after {left.message}: it read the metadata of a sign-in ({named}), although the server "
+            f"answers without a token"
+        )
+        next_step = (
+            "let the server answer /.well-known/oauth-protected-resource with 404 for an endpoint that needs no sign-in: clients begin "
+            "one if there is such a document, and stop if they cannot complete it"
+        )
+        lines = [evidence(step.place, f"{step.step}: HTTP {step.status}, {named}") for step in metadata[:2]]
+        return Claim(title, next_step, [left], evidence=lines, level=Level.SPECIFIC)
     title = f"the client did not continue after {left.message}: no notifications/initialized, no request{how}"
     next_step = (
         "the client did not understand or accept this response: look into its log at this time; "

@@ -25,9 +25,10 @@ from mcpspy.analysis.explain.causes.sign_in import (
     words_of,
 )
 from mcpspy.analysis.explain.claims import Claim, Level, cause
-from mcpspy.analysis.explain.evidence import clause, quote
+from mcpspy.analysis.explain.evidence import clause, quote, url_parts
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.http_facts import OauthStep
+from mcpspy.core.protocol.http_headers import LOOPBACK
 from mcpspy.core.protocol.refusal import challenge_words
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 
@@ -160,6 +161,11 @@ def no_token_issued(facts: Facts) -> Iterator[Claim]:
             ex.http("GET", 302, 63, {}, location="/login?next=/authorize"),
             ex.oauth("authorize", 302, 63),
         ),
+        ex.unauthorized(
+            ex.METADATA,
+            ex.http("GET", 302, 63, {}, location="http://api:4000/authorize?state=[redacted]"),
+            ex.oauth("authorize", 302, 63),
+        ),
     ),
     negative=ex.unauthorized(ex.METADATA),
 )
@@ -200,6 +206,11 @@ def _of_redirect(words: str, location: str) -> tuple[str, str]:
             "look in the client's log for why it did not use this code: it may not have reached the client (a browser on another "
             "machine, a port at which nothing listens any more), or its state or issuer is not the one that the client expects"
         )
+    elif host := _internal_host(location):
+        return f" to {quote(location.partition('?')[0], 80)}, a name of the server's own network", (
+            f"let the server make its addresses of the public URL, and not of the Host that it gets from its proxy ({quote(host, 40)}): a "
+            f"setting for its base URL, or X-Forwarded-Host and -Proto, which it must trust"
+        )
     elif LOGIN_PAGE.search(location):
         return f" to a page for signing in ({quote(location, 80)})", (
             "complete the sign-in in the browser, in the time that the client waits; if it was completed, look where the "
@@ -210,6 +221,15 @@ def _of_redirect(words: str, location: str) -> tuple[str, str]:
     return how, (
         "look at error and error_description in the address of the redirect (in the browser or the client's log)"
     )
+
+
+def _internal_host(location: str) -> str:
+    """Return the host of an address if no browser outside of the server's network can reach it, such as `api`; else nothing."""
+    host = url_parts(location).hostname or ""
+    is_internal = host.endswith((".internal", ".local", ".svc", ".lan")) or (
+        "." not in host and ":" not in host
+    )
+    return host if host and host not in LOOPBACK and is_internal else ""
 
 
 def _of_refused_authorization(facts: Facts, step: OauthStep, words: str, next_step: str) -> tuple[str, str]:

@@ -57,6 +57,11 @@ def _is_runner_alone(facts: Facts) -> bool:
         _NO_COMMAND,
         ex.not_started("sh: 1: weather-mcp: not found", 127, '@ bare command=["npx","-y","weather-mcp"]'),
         ex.session('@ bare command=["sh","start.sh"]', ex.initialize(), ex.exited(127)),
+        ex.not_started(
+            "'C:\\\\Program' is not recognized as an internal or external command,",
+            1,
+            '@ bare command=["cmd.exe","/s","/c","C:\\\\Program\\u0020Files\\\\npx.cmd"]',
+        ),
         ex.not_started(".bin/mcp-notes: 1: import: not found", 2, '@ bare command=["npx","mcp-notes"]'),
         ex.not_started(
             "bash: line 1: source /home/b/.profile && npx -y notes: No such file or directory",
@@ -151,6 +156,15 @@ def _from_shell(facts: Facts, lines: list[PrintedLine]) -> tuple[str, str, str]:
             ),
             "",
         )
+    if (whole := _split_path(facts, lines[-1].text)) is not None:
+        return (
+            f"a shell divided the path '{quote(whole, 100)}' at its blank: {last}",
+            (
+                "start the program without a shell, or keep the quotation marks around the path (cmd.exe /s removes the outer ones: put "
+                "the whole line into one more pair); a path without blanks (C:\\PROGRA~1) works too"
+            ),
+            "",
+        )
     if facts.program_name in ENGINES:
         return (
             f"a command was not found in the container: {last}",
@@ -165,6 +179,19 @@ def _from_shell(facts: Facts, lines: list[PrintedLine]) -> tuple[str, str, str]:
         f"give its absolute path, or add its folder to PATH by env in the host's configuration: {_DESKTOP}",
         "",
     )
+
+
+_NAMED_BY_SHELL = re.compile(
+    r"^'([^']+)' is not recognized as|^(?:\S+: )?(?:\d+: |line \d+: )?(/\S+): (?:command )?not found$"
+)
+
+
+def _split_path(facts: Facts, text: str) -> str | None:
+    """Return the path in the command whose first word is what a shell did not find; None if there is none."""
+    found = _NAMED_BY_SHELL.search(text.strip())
+    name = "" if found is None else found[1] or found[2]
+    is_path = "/" in name or "\\" in name
+    return next((word for word in facts.command if is_path and word.startswith(f"{name} ")), None)
 
 
 _WHOLE_LINE = re.compile(
