@@ -206,9 +206,10 @@ _PLAIN_BEGIN = frozenset(range(0x21, 0x7F)) - frozenset(b'"\\{')
 def may_be_failure(written: bytes, tool: str = "") -> bool:
     """Return False only if `is_failure` is false for the text, as far as its JSON text shows without being decoded.
 
-    No sign has a character that has a shorter escape than its number; a character has at most four bytes.
+    No sign has a character that has a shorter escape than its number; a character has at most two bytes in ASCII, and else four.
+    A text that is longer than these bytes can only be a stack trace, which has its sign in its first 450 characters.
     """
-    head = written[1 : 1 + LONGEST * (4 if written.isascii() else 8)]
+    head = written[1 : 1 + LONGEST * (2 if written.isascii() else 4)]
     if head[0] in _PLAIN_BEGIN and head.find(b"\\u") < 0 and not _find_sign(head):
         return False
     return is_failure(loads(written), tool)
