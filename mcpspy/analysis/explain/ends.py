@@ -116,6 +116,8 @@ def client_left(facts: Facts) -> ClientLeft | None:
         return left
     if has_called or has_asked_more or has_left_before or not client.messages or server.ends_refused:
         return None
+    if not facts.is_stdio and not is_initialized and facts.answered[CLIENT, "tools/list"]:
+        return None  # It uses the session without notifications/initialized: `handshake-incomplete` has what fails of that.
     left = ClientLeft(
         at=server.last_at,
         place=server.last_place,

@@ -66,6 +66,8 @@ class Facts:
         self.slow: list[SlowCall] = []
         self.answered: Counter[tuple[str, str]] = Counter()
         """Side and method → number of its requests that got a result."""
+        self.text_ids_answered = 0
+        """Requests with a text as their id that got a result."""
         self.exit: Note | None = None
         self.exit_place = EntryPosition()
         self.last_at = 0.0

@@ -263,6 +263,7 @@ class RequestOutcomes:
         if known.asked_at is not None and known.answer_at is not None:
             self._add_asked_late(exchange, known, known.asked_at, known.answer_at)
         if state is _OK:
+            self._facts.text_ids_answered += request.id.startswith('"')
             self._succeed(exchange, known)
             return
         if not self._is_symptom(exchange, known):

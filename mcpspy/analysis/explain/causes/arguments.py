@@ -42,7 +42,7 @@ _NOT_ARGUMENTS = re.compile(
 )
 """Errors with the code of invalid params that are about something else."""
 
-INVALID_PARAMS = -32602
+INVALID_PARAMS, INTERNAL_ERROR = -32602, -32603
 _CODES_OF_OTHERS = (-32601, -32700, -32002, -32001)
 """Codes of JSON-RPC and of MCP that are not about arguments."""
 
@@ -141,6 +141,11 @@ def invalid_arguments(facts: Facts) -> Iterator[Claim]:
             next_step = (
                 "the arguments fit the schema that the server listed, and it refused them: let the "
                 "schema state what the tool requires"
+            )
+        if broken and failed.code == INTERNAL_ERROR:
+            next_step += (
+                "; the server should answer with a tool error (isError: true), and not with an internal error, so that a model can "
+                "correct them"
             )
         words = failed.words or (broken[0].message if broken else "")
         title = f"{failed.about}: the arguments do not fit: {quote(words)}"

@@ -261,7 +261,16 @@ def session_lost(facts: Facts) -> Iterator[Claim]:
     is_renewed = began_again and len(requests) == len(lost) and is_overcome(lost)
     next_step = "the client began a new session, as it should" if is_renewed else next_step
     symptoms = lost if is_renewed else [*lost, *facts.violations("HTTP205")]
+    refused_at = max(max(each.at, each.last_at) for each, _ in refused)
+    has_begun_anew = any(at > refused_at for at, _ in facts.http.begun.values())
     side = "" if is_renewed or is_new else CLIENT if status == 404 or is_ended else SERVER
+    if has_begun_anew and not is_ended and status == 404 and not is_new:
+        side = ""
+        title += ", and the client began a new one, as it should"
+        next_step = (
+            "look into the server's log at this time for why it lost the session: a restart, a limit of idle time, or an error that "
+            "ended it, such as one after a request that was cancelled"
+        )
     claim = Claim(title, next_step, symptoms, side=side, is_observation=is_renewed)
     if is_ended:
         claim.evidence, claim.level = [evidence(place, "DELETE of the session by the client")], Level.EXACT

@@ -134,6 +134,35 @@ def _is_too_large(id_: str | None) -> bool:
 
 
 @cause(
+    "text-id-unanswered",
+    "the server does not answer requests whose id is a text",
+    Level.EXACT,
+    positive=ex.session(
+        *(ex.call(), ex.done(), '> {"id":"req-1","method":"tools/list"}', "+ 9", ex.request("tools/list", 4)),
+        *(ex.result(4, tools=[]), ex.END),
+    ),
+    negative=(
+        ex.session(ex.call(), ex.done(), '> {"id":"req-1","method":"tools/list"}', "+ 9", ex.END),
+        ex.session(ex.call(), ex.done(), ex.request("tools/list", 3), "+ 9", ex.END),
+    ),
+)
+def text_id_unanswered(facts: Facts) -> Iterator[Claim]:
+    """JSON-RPC allows texts and numbers. A server that reads only numbers drops the request, or fails at it."""
+    unanswered = [each for each in facts.failed() if each.side == CLIENT and each.answer_at is None]
+    failed = [each for each in unanswered if (each.id or "").startswith('"')]
+    # Others of the same method, with a number, were answered.
+    answered = [each for each in failed if facts.answered[CLIENT, each.method]]
+    if answered and len(failed) == len(unanswered) and not facts.text_ids_answered:
+        first = answered[0]
+        title = (
+            f"{first.about} has a text as its id, {quote(first.id or '', 40)}: {first.state}; requests with a number as their id were "
+            f"answered"
+        )
+        next_step = "let the server take texts as ids, and answer with the same one (JSON-RPC 2.0, 4): clients choose the form"
+        yield Claim(title, next_step, [*answered], side=SERVER)
+
+
+@cause(
     "answer-not-matched",
     "the server does not match the client's response with its own request",
     Level.EXACT,

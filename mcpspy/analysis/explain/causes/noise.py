@@ -98,6 +98,10 @@ def _is_ended_by_client(facts: Facts, end: ServerEnd) -> bool:
 _TO_STDERR = "write logs to stderr (print(…, file=sys.stderr), console.error)"
 
 
+_EMPTY_VALUE = re.compile(rb'null|\{\s*\}|\[\s*\]|""|undefined|None')
+"""The text of nothing, as serializers write it."""
+
+
 _HOLLOW = re.compile(rb'\{\s*"jsonrpc"\s*:\s*"2\.0"\s*(?:,\s*"id"\s*:\s*[^,{}]*)?\}')
 """The envelope of a message with nothing in it: serializers leave out a result that is null."""
 
@@ -133,7 +137,10 @@ def stdout_noise(facts: Facts) -> Iterator[Claim]:
             f"{quote(text_of(lines[0]), 80)}"
         )
         next_step = _TO_STDERR
-        if _HOLLOW.fullmatch(lines[0].data.strip()):
+        if _EMPTY_VALUE.fullmatch(lines[0].data.strip()):
+            title = f"the server writes {text_of(lines[0]).strip()} to stdout, which is not a message"
+            next_step = "let the server write nothing in answer to a notification, and a result or an error for each request"
+        elif _HOLLOW.fullmatch(lines[0].data.strip()):
             title = f"the server writes an object without method, result and error, which is not a message: {quote(text_of(lines[0]), 80)}"
             next_step = "let the server write nothing in answer to a notification, and a result or an error for each request"
         claim = claim_of_lines(facts, SERVER, lines, title, next_step)

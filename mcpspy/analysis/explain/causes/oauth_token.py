@@ -164,6 +164,20 @@ def _known_of(
             "let the client register with token_endpoint_auth_method none if it has no secret; else let it send the "
             "secret that it got, by the method that the registration answered",
         )
+    elif _sends_no_secret(facts, step, words):
+        yield OauthDecision(
+            "the client had registered, and this request has neither a client_secret nor an Authorization header",
+            "",
+            "look whether the registration answered with a client_secret: then the client must send it, by the method that it answered "
+            "(token_endpoint_auth_method); else read the error in the authorization server's log",
+        )
+
+
+def _sends_no_secret(facts: Facts, step: OauthStep, words: str) -> bool:
+    """Return whether a refusal without a reason may be about the authentication of a client that has registered."""
+    is_bare = step.step == "token" and not words and step.fields.get("http") not in facts.http.with_token
+    has_proof = {"client_secret", "client_assertion"}.intersection(names_of(step))
+    return is_bare and not has_proof and is_registered(facts)
 
 
 def _of_authorize(facts: Facts, step: OauthStep, words: str, found: tuple[str, str]) -> tuple[str, str]:

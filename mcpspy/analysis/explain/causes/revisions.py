@@ -228,10 +228,13 @@ def initialize_not_tried(facts: Facts) -> Iterator[Claim]:
             f"the client stopped after server/discover was refused{how}, and never sent initialize, "
             f"which a server of an earlier revision needs: {quote(failed.words or failed.why)}"
         )
-        next_step = "update the client: it must send initialize after this refusal"
+        side, next_step = CLIENT, "update the client: it must send initialize after this refusal"
+        if failed.code not in (None, -32601):
+            side = ""
+            next_step += "; let the server answer a method that it does not know with the error -32601, before it looks for a session"
         gets = [each for each in facts.of(RefusedExchange) if each.method == "GET"]
         symptoms = [failed, *facts.of(ClientLeft), *gets, *facts.violations("MOD106", "MOD108")]
-        yield Claim(title, next_step, symptoms, side=CLIENT)
+        yield Claim(title, next_step, symptoms, side=side)
 
 
 def _none_in_common(facts: Facts) -> Iterator[Claim]:

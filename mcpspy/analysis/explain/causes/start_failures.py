@@ -12,8 +12,17 @@ from mcpspy.analysis.explain.causes.silent_starts import QUIET_SECONDS
 from mcpspy.analysis.explain.causes.start import ENGINES, before_answer
 from mcpspy.analysis.explain.causes.waiting import had_read_nothing
 from mcpspy.analysis.explain.claims import Claim, Level, cause
-from mcpspy.analysis.explain.evidence import BUG, NamedError, PrintedLine, evidence, is_error, quote
+from mcpspy.analysis.explain.evidence import (
+    BUG,
+    EvidenceLine,
+    NamedError,
+    PrintedLine,
+    evidence,
+    is_error,
+    quote,
+)
 from mcpspy.analysis.explain.facts import Facts
+from mcpspy.analysis.explain.side_facts import OddLine
 from mcpspy.analysis.explain.symptoms import ServerEnd
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 
@@ -206,6 +215,7 @@ _OTHER_COPY = "look for another copy of the server, and end it; a server must ex
         ex.not_started("Weather MCP server running on stdio", 0),
         ex.session("@ bare", ex.request("server/discover"), ex.exited(0)),
         ex.not_started("Another instance is already running (pid 42)", 0),
+        ex.session("@ bare", ex.initialize(), "<< Usage:", "<<   notes start [options]", "<< ", ex.exited(1)),
     ),
 )
 def start_failed(facts: Facts) -> Iterator[Claim]:
@@ -231,9 +241,7 @@ def start_failed(facts: Facts) -> Iterator[Claim]:
             next_step = 'replace "-d" by "-i" in "args" of the host\'s configuration'
             lines, side = [evidence(odd[-1].place, f"stdout: {text_of(odd[-1])}")], "configuration"
         elif odd:
-            title = f"the server printed {quote(text_of(odd[-1]))!r} on stdout and ended ({end.words})"
-            next_step = "this is the server's own message: correct the argument or the setting that it names"
-            lines = [evidence(each.place, f"stdout: {text_of(each)}") for each in odd[:3]]
+            title, next_step, lines = _printed_on_stdout(odd, end)
         elif end.error:
             title = f"the server could not be started: {quote(end.error)}"
             next_step = "correct the command in the host's configuration"
@@ -250,6 +258,30 @@ def start_failed(facts: Facts) -> Iterator[Claim]:
             lines = [last.evidence]
         yield Claim(title, next_step, symptoms, evidence=lines, side=side)
 
+
+def _printed_on_stdout(odd: list[OddLine], end: ServerEnd) -> tuple[str, str, list[EvidenceLine]]:
+    """Return the title, the next step and the evidence of a server that wrote text to stdout and ended."""
+    printed = [each for each in odd if text_of(each).strip()] or odd
+    lines = [evidence(each.place, f"stdout: {text_of(each)}") for each in printed[:3]]
+    usage = next((number for number, each in enumerate(printed) if _USAGE.match(text_of(each))), None)
+    if usage is not None:
+        shown = " ".join(text_of(each).strip() for each in printed[usage : usage + 2])
+        return (
+            f"the server printed its help and ended ({end.words}), in place of starting: {quote(shown, 100)}",
+            (
+                "compare the arguments in the host's configuration with this help: one is missing, too much or wrong; the entry point of "
+                "an image may have some of them already"
+            ),
+            lines,
+        )
+    return (
+        f"the server printed {quote(text_of(printed[-1]))!r} on stdout and ended ({end.words})",
+        "this is the server's own message: correct the argument or the setting that it names",
+        lines,
+    )
+
+
+_USAGE = re.compile(r"(?i)\s*usage:")
 
 _ASKS = re.compile(r"(?i)^\W*ok to proceed\?")
 

@@ -162,7 +162,7 @@ START_TROUBLES = (
         "(bundle: BUNDLE_GEMFILE, npm --prefix, uv --directory, cargo --manifest-path, dotnet run --project)",
         named_by="The tools that run projects: bundler, npm, uv, cargo, go, dotnet, deno.",
         signs=r"could not locate gemfile|missing script: |go\.mod file not found|couldn't find a project to run"
-        r"|(?:could not|couldn't|cannot|can't|unable to|failed to) (?:find|locate|read|open) .{0,40}"
+        r"|(?:could not|couldn't|cannot|can't|unable to|failed to) (?:find|locate|read|open) (?!module\b).{0,40}"
         r"(?:package\.json|pyproject\.toml|cargo\.toml|deno\.jsonc?|\w+\.csproj)"
         r"|\bno (?:package\.json|pyproject\.toml|cargo\.toml|deno\.json|importer manifest) (?:was )?found",
         side="",
@@ -252,7 +252,7 @@ START_TROUBLES = (
         "incomplete: empty the cache of the runner (npx: rm -rf ~/.npm/_npx) and start again",
         named_by="Node.js names the file, and the module of the package that imports it.",
         signs=r"cannot find (?:module|package) .{1,400}\bimported from .{0,300}[/\\]node_modules[/\\]"
-        r"|ERR_PACKAGE_PATH_NOT_EXPORTED",
+        r"|ERR_PACKAGE_PATH_NOT_EXPORTED|cannot find module '\.{1,2}/",
         side="",
         only_at_start=True,
         errors=(
@@ -264,6 +264,7 @@ START_TROUBLES = (
                 'Error [ERR_PACKAGE_PATH_NOT_EXPORTED]: No "exports" main defined in '
                 "/srv/node_modules/@modelcontextprotocol/sdk/package.json"
             ),
+            "Error: Cannot find module '../package.json'",
         ),
     ),
     Trouble(

@@ -167,6 +167,31 @@ _TEMPLATES = ex.session(
 
 
 @cause(
+    "unknown-resource",
+    "a resource was read that the server does not offer",
+    Level.EXACT,
+    positive=_read_after(_RESOURCES, "mcp://a", "Unknown resource: mcp://a"),
+    negative=(
+        _read_after(_RESOURCES, "notes://a", "Unknown resource: notes://a"),
+        _read_after(_RESOURCES, "notes://b", "Unknown resource: notes://b"),
+        _read_after(_TEMPLATES, "mcp://a", "database is locked"),
+    ),
+)
+def unknown_resource(facts: Facts) -> Iterator[Claim]:
+    """A host, or its model, has made the URI up: none of those in the lists begins with this scheme."""
+    listed = [*sorted(facts.listed.resources), *facts.listed.templates]
+    schemes = {uri.partition(":")[0] for uri in listed}
+    for failed in errors(facts):
+        is_read = failed.method == "resources/read" and _NO_RESOURCE.search(failed.words[:300]) is not None
+        if is_read and listed and failed.subject.partition(":")[0] not in schemes:
+            title = f"the resource {quote(failed.subject, 80)!r} was read, which the server does not offer; it offers {quote(listed[0], 80)!r}"
+            next_step = (
+                "read a URI of resources/list, or one that fits a template of resources/templates/list"
+            )
+            yield Claim(title, next_step, [failed], side=CLIENT)
+
+
+@cause(
     "listed-unknown",
     "the server does not know a tool or a resource that it lists",
     Level.EXACT,
@@ -201,6 +226,8 @@ def listed_unknown(facts: Facts) -> Iterator[Claim]:
             "compare the names in tools/list with those by which the server (or the gateway) finds a tool: a prefix, "
             "another case, a tool that is registered only for some sessions"
         )
+        if not facts.is_stdio:
+            next_step += ", or only in one of several copies of the server behind one address"
         if is_off:
             title = f"the server has listed the tool {quote(failed.subject)!r}, and refuses it as switched off: {quote(failed.words)}"
             next_step = (

@@ -183,6 +183,17 @@ def _of_module(facts: Facts, side: str, words: str) -> tuple[str, str] | None:
     return None
 
 
+def _empty_variable(facts: Facts, words: str) -> str | None:
+    """Return the variable in a command of a shell after which a missing path of the root comes; None if there is none."""
+    path = re.search(r"['\"\s](/[\w./-]+)['\"]?\s*$", words)
+    found = (
+        re.search(rf"\$\{{?\w+[^/\s]{{0,40}}?(?={re.escape(path[1])})", " ".join(facts.command))
+        if path
+        else None
+    )
+    return None if found is None else found[0].rstrip("\"'")
+
+
 def _of_file(facts: Facts, side: str, words: str) -> tuple[str, str]:
     """Return the side, and the next step if more is known of a missing file than its path; else an empty one."""
     if whole := _split_path(facts, words):  # The user or the host divided it at its blanks.
@@ -190,6 +201,11 @@ def _of_file(facts: Facts, side: str, words: str) -> tuple[str, str]:
             f"the path may be {quote(whole, 100)!r}, which was divided at its blanks: write it as one argument, without quotation marks; "
             f"if the configuration has it so, the host starts the server through a shell: let it quote its arguments, or use a path "
             f"without blanks"
+        )
+    if (empty := _empty_variable(facts, words)) is not None:
+        return "", (
+            f"the path begins where the command has a variable, {quote(empty, 60)}, which was empty or not set: hosts pass only few variables "
+            f"on; set it by env in the host's configuration, or write the whole path"
         )
     if _beside_program(facts, words):
         # The program should bring it, or the user has to make it, such as a file of credentials.

@@ -8,7 +8,7 @@ from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.requests import LONG_WAIT, SHORT_WAIT, without_response
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import NamedError, clause, named_error, of_finding, quote
-from mcpspy.analysis.explain.facts import PATIENCE, Facts
+from mcpspy.analysis.explain.facts import PATIENCE, Facts, SlowCall
 from mcpspy.analysis.explain.symptoms import FailedRequest, IgnoredResponse, ServerEnd
 from mcpspy.core.counted import duration
 from mcpspy.core.protocol.spec import CLIENT, SERVER, other
@@ -89,23 +89,12 @@ def timeout(facts: Facts) -> Iterator[Claim]:
         closed_at, gave_up_at = facts.client.closed_at, failed.gave_up_at
         if closed_at is not None and gave_up_at is not None and 0 <= closed_at - gave_up_at < 0.5:
             title += f", and closed the session {duration(closed_at - gave_up_at)} later"
-        limit = f"the {failed.side}'s timeout"
         if error := named_error(failed.stderr, certain=True):
             title += f"; meanwhile the server printed {quote(error.text, 100)!r}"
-        if not failed.has_token:
-            next_step = (
-                f"make the work faster, answer with a task, or raise {limit} of {failed.waited}: the "
-                f"request had no progressToken, so progress cannot be reported"
-            )
-        elif not failed.progress:
-            next_step = (
-                f"the request asked for progress: let the {other(failed.side)} report it, make the work "
-                f"faster, or raise {limit}"
-            )
-        else:
-            next_step = f"it reported progress {failed.progress} times: raise {limit} of {failed.waited}"
-        if failed.method == "ping":
-            next_step = f"let the {other(failed.side)} answer ping with an empty result at once, also while it works on a request"
+        next_step = _more_patience(failed)
+        held = _held_up_by(facts, failed)
+        if held:
+            title += f"; {held[0].about}, sent meanwhile, was answered only then: the server works on one request at a time"
         claim = _waited(failed, title, next_step, error)
         # Without a reason, the user may have stopped a call that worked.
         is_open = failed.progress or (
@@ -114,9 +103,43 @@ def timeout(facts: Facts) -> Iterator[Claim]:
         long = SHORT_WAIT if failed.method == "ping" else LONG_WAIT
         if failed.answer_at is None and failed.took >= long and not is_open:
             claim.side = other(failed.side)
-        elif failed.answer_at is not None and failed.took < SHORT_WAIT:
+        elif failed.answer_at is not None and failed.took < SHORT_WAIT / 2:
             claim.side = failed.side
+        if held:
+            claim.side = SERVER
+            claim.next_step = f"let the server work on calls concurrently (async, threads); {claim.next_step}"
         yield claim
+
+
+def _more_patience(failed: FailedRequest) -> str:
+    """Return what keeps a requester waiting, or lets it wait for less."""
+    limit = f"the {failed.side}'s timeout"
+    if failed.method == "ping":
+        return f"let the {other(failed.side)} answer ping with an empty result at once, also while it works on a request"
+    if not failed.has_token:
+        return (
+            f"make the work faster, answer with a task, or raise {limit} of {failed.waited}: the "
+            f"request had no progressToken, so progress cannot be reported"
+        )
+    if not failed.progress:
+        return (
+            f"the request asked for progress: let the {other(failed.side)} report it, make the work "
+            f"faster, or raise {limit}"
+        )
+    return f"it reported progress {failed.progress} times: raise {limit} of {failed.waited}"
+
+
+def _held_up_by(facts: Facts, failed: FailedRequest) -> list[SlowCall]:
+    """Return the requests that were sent while a call of the client ran, and answered right after its late response."""
+    answer_at = failed.answer_at
+    if answer_at is None or failed.side != CLIENT:
+        return []
+    during = [each for each in facts.slow if failed.asked_at < each.asked_at < answer_at]
+    return [each for each in during if 0 <= each.answer_at - answer_at <= RIGHT_AFTER]
+
+
+RIGHT_AFTER = 0.25
+"""Seconds after the response to a request in which those that have waited for it are answered."""
 
 
 _OF_RECEIVER = ex.notified("<", "notifications/cancelled", requestId=2, reason="the job was aborted")
