@@ -91,7 +91,8 @@ class UpstreamConnection(asyncio.Protocol):
     @property
     def is_stale(self) -> bool:
         """Return whether the server closed the connection on its own, before it began to answer."""
-        return self._state is _LOST and self._head_size == 0 and not self._is_half_closed
+        has_begun = self._head is not None or self._head_size > 0
+        return self._state is _LOST and not has_begun and not self._is_half_closed
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)

@@ -1106,6 +1106,26 @@ async def test_only_a_request_without_a_body_and_an_effect_is_sent_again(proxy: 
         assert await spy.ended(2) == [None, None]
 
 
+async def test_a_stream_that_the_server_breaks_off_is_not_asked_for_again(proxy: Start) -> None:
+    """The connection had been used before, and the response had begun: what the client has of it cannot be continued."""
+    async with proxy() as spy:
+        client = await spy.client()
+        await client.post(PING)
+        first = await spy.server.call()
+        await first.send(plain(PONG, JSON))
+        await client.answer()
+        await client.ask("GET", "/mcp")
+        second = await spy.server.call()
+        assert second.writer is first.writer
+        await second.send(EVENTS)
+        assert (await client.head())[0] == "HTTP/1.1 200 OK"
+        second.writer.close()
+        with pytest.raises(asyncio.IncompleteReadError):
+            await client.body()
+        assert await spy.ended(2) == [None, "server"]
+        assert spy.server.calls.empty()
+
+
 async def test_a_client_that_waits_for_a_slow_server_is_read_again_after_the_response(
     proxy: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
