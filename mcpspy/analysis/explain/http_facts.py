@@ -17,6 +17,9 @@ from mcpspy.core.protocol.spec import CLIENT
 from mcpspy.core.recording.decode import Note
 from mcpspy.core.session.http_exchanges import NOT_OFFERED, RecordedHttpExchange
 
+SECONDS_WITHOUT_HEAD = 5.0
+"""Seconds that a client waits for the head of the response to its GET, from which it is of interest."""
+
 MAX_EXCHANGES = 200
 """Kinds of refusals, and steps of OAuth, that are kept."""
 
@@ -119,7 +122,9 @@ class HttpFacts(Struct):
     not_offered: list[RefusedExchange] = field(default_factory=list)
     """GETs for a stream that got 405, which is allowed; the last ones."""
     unanswered_gets: list[RefusedExchange] = field(default_factory=list)
-    """GETs that got no response until the client hung up; the last ones."""
+    """GETs whose response did not begin for long, while the client posted nothing; the last ones."""
+    posted_at: float = 0.0
+    """Time of the last POST whose response has begun."""
     gets: list[RecordedHttpExchange] = field(default_factory=list)
     """GETs for a stream, in the order in which they ended."""
     last_at: float | None = None
@@ -180,6 +185,8 @@ class HttpFacts(Struct):
         status, method = _status(fields), str(fields.get("method"))
         posted = self.posted.get(number, _NOTHING)
         self.statuses[method, status] += 1
+        if method == "POST":
+            self.posted_at = note.at
         if "authorization" in request:
             self._take_token(number, status, note.at)
         if status is None or status >= 300 or method != "POST":
@@ -284,7 +291,8 @@ class HttpFacts(Struct):
                 self.gets.append(recorded)
         if exchange.status == NOT_OFFERED and exchange.method == "GET":
             self.not_offered = [*self.not_offered[-9:], exchange]
-        if exchange.status is None and exchange.method == "GET" and exchange.hung_up == CLIENT:
+        waited = exchange.took >= SECONDS_WITHOUT_HEAD and self.posted_at <= exchange.at - exchange.took
+        if exchange.method == "GET" and waited and (exchange.status is not None or hung_up == CLIENT):
             self.unanswered_gets = [*self.unanswered_gets[-9:], exchange]
         if self._is_refused(exchange):
             self._keep(exchange)

@@ -310,12 +310,14 @@ class RequestOutcomes:
         if (same := self._failed.get(group)) is None:
             same = self._failed[group] = self._failed_request(exchange, known, carrier, words)
             self._facts.symptoms.append(same)
-            if (status or 0) >= 300:
-                self._by_request.setdefault(key, []).append((request, same))
         else:
             same.count += 1
+            same.succeeded_at = None
             if known.findings:
                 same.findings += known.findings[: MAX_ODD_LINES - len(same.findings)]
+        if (status or 0) >= 300:  # The last request of its kind may be sent again.
+            others = [each for each in self._by_request.get(key, ()) if each[1] is not same]
+            self._by_request[key] = [*others, (request, same)]
         self._last_failed = same
         if len(same.numbers) < MAX_SYMPTOMS:
             same.numbers.add(exchange.number)

@@ -42,6 +42,9 @@ _NOT_ARGUMENTS = re.compile(
 )
 """Errors with the code of invalid params that are about something else."""
 
+_OF_DATA = re.compile(r"(?i)expected \w+, received \w+ at \W{0,3}(\w+)\[")
+"""An error about a place in a list, in the words of zod."""
+
 INVALID_PARAMS, INTERNAL_ERROR = -32602, -32603
 _CODES_OF_OTHERS = (-32601, -32700, -32002, -32001)
 """Codes of JSON-RPC and of MCP that are not about arguments."""
@@ -52,6 +55,14 @@ def _is_about_arguments(failed: FailedRequest, *, is_prompt: bool, is_broken: bo
     words = failed.words[:400]
     is_said = _ARGUMENTS.search(words) is not None
     is_said |= failed.code == INVALID_PARAMS and _NOT_ARGUMENTS.search(words) is None
+    root = _OF_DATA.search(words)
+    if (
+        root is not None
+        and root[1] not in failed.arguments
+        and not is_broken
+        and failed.code != INVALID_PARAMS
+    ):
+        return False  # What the server has read elsewhere.
     if _OTHER.search(words) or (not is_said and failed.code in _CODES_OF_OTHERS):
         return False
     return is_broken or is_prompt or (failed.method == "tools/call" and is_said)

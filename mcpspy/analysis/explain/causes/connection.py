@@ -169,7 +169,11 @@ def optional_refusal_fatal(facts: Facts) -> Iterator[Claim]:
         again = [each for each in facts.http.not_offered if each.at >= left.at]
         is_fatal = len(again) > (1 if left.is_initialized else 0)
         refused = others[-1] if others else again[0] if is_fatal else None
-        if refused is None or max(refused.last_at, refused.at) < left.at:
+        if (
+            refused is None
+            or max(refused.last_at, refused.at) < left.at
+            or refused in facts.http.unanswered_gets
+        ):
             continue
         is_of_gateway = refused.status in (502, 503, 504) or (refused.status or 0) >= 520
         if facts.failed() or refused.status in (401, 403) or is_of_gateway:

@@ -11,7 +11,7 @@ from mcpspy.analysis.explain.causes.definition import Advice, advised
 from mcpspy.analysis.explain.causes.requests import answers_to_notifications
 from mcpspy.analysis.explain.causes.troubles import trouble_of
 from mcpspy.analysis.explain.claims import Claim, Level, cause
-from mcpspy.analysis.explain.evidence import evidence, of_finding, quote
+from mcpspy.analysis.explain.evidence import evidence, named_error, of_finding, quote
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.symptoms import ERRORS, ClientLeft, FailedRequest, Violation
 from mcpspy.analysis.lint.finding import Finding
@@ -290,6 +290,29 @@ def schema_root_combined(facts: Facts) -> Iterator[Claim]:
         )
 
 
+@cause(
+    "no-tools",
+    "the list of tools is empty",
+    Level.GENERAL,
+    positive=ex.session(ex.request("tools/list"), ex.result(tools=[]), ex.END),
+    negative=(ex.session(ex.listed("a"), ex.END), ex.session(ex.request("ping"), ex.result(), ex.END)),
+)
+def no_tools(facts: Facts) -> Iterator[Claim]:
+    """A server may have none; or they wait for a setting, a sign-in or a service, or failed to load."""
+    if (
+        facts.answered[CLIENT, "tools/list"]
+        and not facts.listed.tools
+        and not facts.client.methods["tools/call"]
+    ):
+        title = "the server answered tools/list with an empty list"
+        error = named_error(facts.stderr, certain=True)
+        title += "" if error is None else f"; on stderr: {quote(error.text, 100)}"
+        next_step = "if it should have tools: look what it prints at its start, and whether they wait for a setting or a sign-in"
+        yield Claim(
+            title, next_step, [], is_observation=True, evidence=[] if error is None else [error.evidence]
+        )
+
+
 _MODEL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 """The names of functions that the interfaces of Anthropic and OpenAI allow."""
 
@@ -384,8 +407,8 @@ LONG_FOR_A_LIST = 10.0
     "list-slow",
     "a list was answered so late that hosts give up",
     Level.GENERAL,
-    positive=ex.session(ex.request("tools/list"), "+ 30", ex.result(tools=[])),
-    negative=ex.session(ex.request("tools/list"), "+ 3", ex.result(tools=[])),
+    positive=ex.session(ex.request("tools/list"), "+ 30", ex.result(tools=[ex.with_schema()])),
+    negative=ex.session(ex.request("tools/list"), "+ 3", ex.result(tools=[ex.with_schema()])),
 )
 def list_slow(facts: Facts) -> Iterator[Claim]:
     """Nothing has failed in this session, and another host would have shown no tools."""

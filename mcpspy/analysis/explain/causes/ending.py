@@ -184,6 +184,12 @@ def _with_error(facts: Facts, end: ServerEnd, named: NamedError, calls: str, how
             "let the server take requests between its response to initialize and notifications/initialized: only "
             "the server itself has to wait for that (2025-11-25, Lifecycle); update its SDK"
         )
+    elif "nitialized" in named.text and facts.client.methods["initialize"] > 1 and facts.is_stdio:
+        title += "; a second initialize had begun the handshake anew"
+        next_step = (
+            "let each client have a process of the server alone: a bridge that passes several clients on to one process sends it the "
+            "initialize of each"
+        )
     given_up = _given_up_before(facts, named.line.at)
     if given_up is not None:
         title = f"the server ended when the client cancelled {given_up.about}, {how}{clause(named.framed)}"
@@ -201,6 +207,10 @@ def _ended_by_itself(facts: Facts, end: ServerEnd, calls: str) -> tuple[str, str
         f"the server ended by itself with exit code 0{calls}, although the client had not closed its stdin"
     )
     next_step = "let the server wait until its transport closes: its main function returns too early"
+    broken = [each for each in facts.client.odd if 0 <= end.at - each.at < SECONDS_TO_LEAVE]
+    if broken and not calls:
+        title += f", right after a line of the client that is not a message: {quote(broken[-1].data.decode('utf-8', 'replace'), 60)}"
+        next_step = "let the server answer a line that it cannot read with the error -32700, and continue with the next one"
     quiet = end.at - max(facts.server.last_at or 0.0, facts.client.last_at or 0.0)
     if quiet > IDLE_SECONDS and not end.during:
         title += f", {duration(quiet)} after the last message"

@@ -37,7 +37,9 @@ def _said_by_tools(facts: Facts) -> Iterator[Claim]:
     declared = facts.session.client_capabilities
     asked = {failed.method.partition("/")[0] for failed in facts.failed() if failed.side == SERVER}
     for failed in facts.failed(*ERRORS):
-        found = _LACKS.search(failed.words[:400]) if failed.method == "tools/call" else None
+        on_stderr = named_error(failed.stderr, certain=True)
+        told = f"{failed.words[:400]}\n{on_stderr.text if on_stderr else ''}"
+        found = _LACKS.search(told) if failed.method == "tools/call" else None
         name = next((each for each in found.group(1, 3, 4) if each), "").lower() if found else ""
         is_part = found is not None and found[2] is not None
         inner = declared.get(name)

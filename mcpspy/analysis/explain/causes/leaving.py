@@ -187,6 +187,9 @@ def _of_response(facts: Facts, left: ClientLeft) -> Claim:
         )
         lines = [evidence(step.place, f"{step.step}: HTTP {step.status}, {named}") for step in metadata[:2]]
         return Claim(title, next_step, [left], evidence=lines, level=Level.SPECIFIC)
+    asked, agreed = facts.listed.asked_revision, facts.session.revision
+    if asked and agreed and asked != agreed:
+        how += f"; it had asked for revision {quote(asked, 20)}, and the server chose {quote(agreed, 20)}"
     title = f"the client did not continue after {left.message}: no notifications/initialized, no request{how}"
     next_step = (
         "the client did not understand or accept this response: look into its log at this time; "

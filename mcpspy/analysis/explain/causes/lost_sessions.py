@@ -110,6 +110,10 @@ FailureRow(
 ).define(__name__)
 
 
+NO_HANDLER = re.compile(r"(?i)\b(?:missing|no) handler\b")
+"""The words of a server that does not know a method (SDK for Java)."""
+
+
 def _is_lost(facts: Facts, exchange: RefusedExchange, symptom: Symptom) -> bool:
     """Return whether a server refused a request for its session id."""
     if exchange.method == "DELETE" or exchange.session_id is None or exchange.error:
@@ -118,7 +122,7 @@ def _is_lost(facts: Facts, exchange: RefusedExchange, symptom: Symptom) -> bool:
     if exchange.status == 404:
         is_other = OTHER_THING.search(words) is not None and not _STALE.search(words)
         return not is_other and not is_unread_notification(facts, exchange, words)
-    is_refused = exchange.status in (400, 401, 403, 409, 410, 422, 500, 503)
+    is_refused = exchange.status in (400, 401, 403, 409, 410, 422, 500, 503) and not NO_HANDLER.search(words)
     return is_refused and _STALE.search(words) is not None and not is_of_other_session(exchange, words)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.requests import SILENT, without_response
 from mcpspy.analysis.explain.claims import Claim, Level, cause
-from mcpspy.analysis.explain.evidence import evidence, quote
+from mcpspy.analysis.explain.evidence import clause, evidence, quote
 from mcpspy.analysis.explain.facts import PATIENCE, Facts
 from mcpspy.analysis.explain.symptoms import ERRORS, ClientLeft, FailedRequest, ServerEnd
 from mcpspy.analysis.lint.finding import Finding
@@ -86,11 +86,13 @@ def error_without_id(facts: Facts) -> Iterator[Claim]:
         if not found or failed.is_refused or failed.code in _UNREADABLE_REQUEST:
             continue
         side = other(failed.side)
-        title = (
-            f"the {side}'s error for {failed.about} has no id, so the client cannot match it, and waits: "
-            f"{quote(failed.words)}"
+        has = (
+            "no id"
+            if found[0].id is None
+            else f"the id {quote(found[0].id, 40)} and not {quote(failed.id or '', 40)}"
         )
-        next_step = f"the {side} must copy the id of the request into its error"
+        title = f"the {side}'s error for {failed.about} has {has}, so the client cannot match it, and waits: {quote(failed.words)}"
+        next_step = f"the {side} must copy the id of the request into its error, with its type (a number stays a number)"
         symptoms = [failed, *facts.violations("ENV207", side=side)]
         if any(_is_near(each, failed) for each in _findings(facts, "ENV104", side=side)):
             title = (
@@ -390,6 +392,14 @@ def handshake_incomplete(facts: Facts) -> Iterator[Claim]:
                 title += f"; it then ended: {quote(end.named.text, 100)}"
                 symptoms += [end, *facts.violations("LIFE401", "LIFE403", "LIFE404")]
         yield Claim(title, next_step, symptoms, side=CLIENT)
+        return
+    early = [
+        each for each in facts.failed(*ERRORS) if any(found.code == "LIFE102" for found in each.findings)
+    ]
+    if early and facts.answered[CLIENT, "initialize"]:
+        title = f"the client sent {early[0].about} before the response to initialize, and the server refused it{clause(early[0].words)}"
+        next_step = "let the client wait for the response to initialize and send notifications/initialized before other requests"
+        yield Claim(title, next_step, [*early, *left, *facts.violations("LIFE102")], side=CLIENT)
         return
     # A session whose start the recording lacks has an id.
     is_begun = is_sent or facts.answered or facts.client.methods["initialize"]

@@ -56,7 +56,9 @@ def _stop(facts: Facts, last: OauthStep) -> _Stop:
             f"the resource's metadata name, {quote(other, 80)}, and a client must not use it then (RFC 8414, 3.3)"
         )
         next_step = "let both documents name the authorization server in the same way, with or without the slash at the end"
-        return _Stop(title, next_step, SERVER)
+        is_slash = other.rstrip("/") == str(last.fields.get("issuer")).rstrip("/")
+        next_step += "; some clients take them for the same" if is_slash else ""
+        return _Stop(title, next_step, "" if is_slash else SERVER)
     if last.step == "server metadata" and "registration_endpoint" in last.fields.get("names", ()):
         title += ", which names everything that a client needs: it did not register, and opened no page for signing in"
         next_step = (
@@ -79,11 +81,14 @@ def _stop(facts: Facts, last: OauthStep) -> _Stop:
             f": these are the metadata of {quote(resource, 80)}, and not of the endpoint, and a client must not use them then "
             f"(RFC 9728, 3.3), which not all clients check"
         )
+        is_of_host = (
+            url_parts(resource).path.strip("/") == ""
+        )  # Some clients take that of the whole host for the endpoint, too.
         next_step = (
             "let the metadata name the URL of the endpoint as its resource, with its path: at the address that WWW-Authenticate "
             "names"
         )
-        return _Stop(title, next_step, SERVER)
+        return _Stop(title, next_step, "" if is_of_host else SERVER)
     if last.step == "resource metadata" and (elsewhere := _server_elsewhere(facts, last)):
         title = (
             f"; the metadata name the authorization server {quote(elsewhere, 80)}, and what the client asked there did not pass "

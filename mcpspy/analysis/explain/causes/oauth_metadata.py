@@ -370,7 +370,23 @@ def _refused_registration(facts: Facts, refused: OauthStep, metadata: list[Oauth
     else:
         side = SERVER
         next_step = "register the client by hand and configure its client_id, or allow dynamic registration at the authorization server"
+        if words == "invalid_client_metadata" and "scope" in names_of(refused):
+            side = ""
+            next_step += "; the registration had a scope: compare it with scopes_supported of the metadata"
     title = f"the authorization server refused to register the client (HTTP {refused.status}){clause(words)}"
+    named = [names_of(step) for step in metadata if step.step == "server metadata"]
+    if (
+        named
+        and "authorization_endpoint" not in named[-1]
+        and "issuer" in named[-1]
+        and refused.status in (404, 405)
+    ):
+        title += (
+            "; its metadata lack authorization_endpoint (RFC 8414, 2), so a client may discard them and guess"
+        )
+        next_step = (
+            f"let the metadata of the authorization server name its authorization_endpoint; {next_step}"
+        )
     return sign_in_claim(facts, title, next_step, refused, side=side)
 
 

@@ -164,6 +164,17 @@ def _known_of(
             "let the client register with token_endpoint_auth_method none if it has no secret; else let it send the "
             "secret that it got, by the method that the registration answered",
         )
+    elif (
+        step.step == "authorize"
+        and not words
+        and "resource" not in names
+        and steps_of(facts, "resource metadata")
+    ):
+        yield OauthDecision(
+            "it has no resource (RFC 8707), which MCP demands of clients (2025-06-18, Authorization)",
+            "",
+            f"let the client send resource = the URL of this server: some authorization servers refuse a request without it; {next_step}",
+        )
     elif _sends_no_secret(facts, step, words):
         yield OauthDecision(
             "the client had registered, and this request has neither a client_secret nor an Authorization header",
@@ -175,7 +186,8 @@ def _known_of(
 
 def _sends_no_secret(facts: Facts, step: OauthStep, words: str) -> bool:
     """Return whether a refusal without a reason may be about the authentication of a client that has registered."""
-    is_bare = step.step == "token" and not words and step.fields.get("http") not in facts.http.with_token
+    says_why = re.search(r"(?i)code|verifier|grant|redirect|resource|scope|expired|refresh", words)
+    is_bare = step.step == "token" and not says_why and step.fields.get("http") not in facts.http.with_token
     has_proof = {"client_secret", "client_assertion"}.intersection(names_of(step))
     return is_bare and not has_proof and is_registered(facts)
 

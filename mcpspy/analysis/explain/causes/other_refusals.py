@@ -20,6 +20,9 @@ from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.symptoms import RefusedExchange
 from mcpspy.core.protocol.spec import SERVER
 
+_OF_FRONT = re.compile(r"(?i)web server failed to respond|the request timed out")
+"""The page of Azure's front end, which waited for the server behind it."""
+
 FailureRow(
     "server-error",
     "the server failed at a request",
@@ -27,7 +30,9 @@ FailureRow(
     why="An HTTP status of 500 and more without a message: an exception that nothing caught.",
     title="{about}: {who} failed with HTTP {status}{quoted}",
     next_step="look into the log of what failed at this time, the server or the proxy: an exception is there",
-    side=lambda _, exchange: "" if exchange is None or side_of(exchange) == "proxy" else SERVER,
+    side=lambda _, exchange: (
+        "" if exchange is None or side_of(exchange) == "proxy" or _OF_FRONT.search(exchange.words) else SERVER
+    ),
     statuses=tuple(status for status in range(500, 1000) if status not in STATUSES),
     positive=ex.list_answer(500, "Internal Server Error"),
     negative=ex.list_answer(429),
@@ -43,7 +48,7 @@ def _is_of_mcp(facts: Facts, exchange: RefusedExchange) -> bool:
 
 
 _OF_FORM = re.compile(
-    r"(?i)^\W*(?:invalid request|method not found|bad request)\W*$|(?<!session[ _-])\bid\b.{0,20}\b(?:required|missing|must)\b"
+    r"(?i)^\W*(?:invalid request|method not found|bad request)\W*$|\b(?:missing|no) handler\b|(?<!session[ _-])\bid\b.{0,20}\b(?:required|missing|must)\b"
     r"|\b(?:required|missing|no)\b.{0,20}(?<!session[ _-])\bid\b"
 )
 """The words of a server that takes a notification for a request."""
@@ -105,7 +110,7 @@ FailureRow(
     title="{about}: {who} refused it with HTTP {status}{quoted}",
     next_step=(
         (
-            r"not (?:been )?initiali[sz]ed|initiali[sz]e first|before initiali",
+            r"not (?:been )?initiali[sz]ed|initiali[sz]e first|before initiali|expect(?:s|ed)? (?:an )?initiali[sz]e",
             ("the client must send initialize first, and then notifications/initialized with the session id"),
         ),
         (_WANTS_TLS, "use https:// in place of http:// in the URL: this port speaks TLS"),

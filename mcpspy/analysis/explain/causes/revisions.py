@@ -37,12 +37,17 @@ _UNKNOWN_METHOD = re.compile(r"(?i)\bmethod\b")
 def _is_unknown(failed: FailedRequest) -> bool:
     """Return whether an error means that its receiver does not know the method."""
     known = failed.method in METHODS
-    if failed.method == "ping" and _UNKNOWN_METHOD.search(failed.words):
+    if failed.method == "ping" and (
+        _NO_REQUEST.fullmatch(failed.words) or _UNKNOWN_METHOD.search(failed.words)
+    ):
         return True
     is_other_code = not known and _NO_PARAMS.fullmatch(failed.words.strip()) is not None
     is_no_method = not known and "/" not in failed.method
     return failed.code == -32601 or is_other_code or (is_no_method and failed.code in (-32600, -32602))
 
+
+_NO_REQUEST = re.compile(r"(?i)\W*invalid request\W*")
+"""The words of servers that take a ping for no request at all."""
 
 MANY_STARTS = 3
 """Sessions that a client began, beyond which it did so for a reason."""
@@ -94,6 +99,8 @@ def method_not_found(facts: Facts) -> Iterator[Claim]:
             # A receiver that has answered others knows the method, and not what this request names.
             if not is_refused or failed.method == "server/discover" or facts.answered[side, failed.method]:
                 continue
+            if failed.method.startswith("notifications/"):
+                continue  # `notification-with-id`
             needed = (known.needs or "").partition(".")[0] if known is not None else ""
             is_declared = bool(needed) and needed in declared
             left: list[Symptom] = [
@@ -142,7 +149,9 @@ def method_not_found(facts: Facts) -> Iterator[Claim]:
                     "",
                     f"{title}: the client took the server for lost, and began the session {began} times",
                 )
-            if (is_ping and left and failed.code != -32601) or (is_declared and facts.http.has_token):
+            is_open = bool(left) and failed.code != -32601
+            is_open |= _NO_REQUEST.fullmatch(failed.words) is not None
+            if (is_ping and is_open) or (is_declared and facts.http.has_token):
                 who = ""
             claim = Claim(title, next_step, symptoms, side=who)
             claim.is_observation = is_early and failed.method in _OPTIONAL and not left
@@ -235,6 +244,24 @@ def initialize_not_tried(facts: Facts) -> Iterator[Claim]:
         gets = [each for each in facts.of(RefusedExchange) if each.method == "GET"]
         symptoms = [failed, *facts.of(ClientLeft), *gets, *facts.violations("MOD106", "MOD108")]
         yield Claim(title, next_step, symptoms, side=side)
+
+
+@cause(
+    "revision-unknown",
+    "the client asked for a revision of the protocol that does not exist",
+    Level.GENERAL,
+    positive=ex.session("@ bare", ex.initialize(revision="1.0"), ex.welcome(), ex.INITIALIZED, ex.END),
+    negative=ex.session("@ bare", ex.initialize(), ex.welcome(), ex.INITIALIZED, ex.END),
+)
+def revision_unknown(facts: Facts) -> Iterator[Claim]:
+    """Revisions are dates. A server answers with one that it has."""
+    asked, agreed = facts.listed.asked_revision, facts.session.revision
+    if asked and asked not in REVISIONS and agreed:
+        title = f"the client asked for the revision {quote(asked, 40)}, which does not exist, and the server "
+        title += "agreed to it" if asked == agreed else f"chose {quote(agreed, 40)}"
+        next_step = "let the client ask for a revision of the specification (a date such as 2025-11-25)"
+        next_step += ", and the server answer with one that it has" if asked == agreed else ""
+        yield Claim(title, next_step, [], is_observation=True)
 
 
 def _none_in_common(facts: Facts) -> Iterator[Claim]:

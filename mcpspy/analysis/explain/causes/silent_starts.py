@@ -114,7 +114,7 @@ def nothing_on_stdout(facts: Facts) -> Iterator[Claim]:
         next_step = "let the server answer initialize before slow work, or raise the host's timeout"
         lines = [starting[-1].evidence]
     else:
-        title, next_step, side = _without_a_sign(asking, printed)
+        title, next_step, side = _without_a_sign(facts, asking, printed)
     yield Claim(title, next_step, [*failed, *facts.of(ServerEnd)], evidence=lines, side=side)
 
 
@@ -179,6 +179,9 @@ def _unread(
     return title, next_step, lines, SERVER
 
 
+LONG_START = 9.0
+"""Seconds after which a server that prints nothing does not only start slowly."""
+
 _OF_REMOTE = re.compile(
     r"(?i)\berror from remote server\b|\berror posting to endpoint\b|\bnon-200 status code\b|\b(?:sse|remote|upstream)\b.{0,40}\berror\b.{0,40}\b[45]\d\d\b"
 )
@@ -199,7 +202,9 @@ _SIGNED_IN = re.compile(
 )
 
 
-def _without_a_sign(asking: FailedRequest, printed: Sequence[PrintedLine]) -> tuple[str, str, str]:
+def _without_a_sign(
+    facts: Facts, asking: FailedRequest, printed: Sequence[PrintedLine]
+) -> tuple[str, str, str]:
     """Return the title, the next step and the side of a start that did not end, for whatever reason."""
     title = f"no answer to {asking.method} in {asking.waited}"
     after = [
@@ -233,10 +238,19 @@ def _without_a_sign(asking: FailedRequest, printed: Sequence[PrintedLine]) -> tu
             "work is right and only long, raise the client's timeout of the start"
         )
         return title, next_step, ""  # One of the two has to give way.
+    if facts.program_name in _INSTALL and not printed:
+        title += f", and not one byte on stdout: {facts.program_name} may still install the server, or it still starts, or hangs"
+        next_step = (
+            f"run the command once in a terminal: {facts.program_name} installs the package at its first start; then look whether it answers "
+            f"there, and raise the host's timeout of the start if it only needs longer"
+        )
+        return title, next_step, ""
     title += ", and not one byte on stdout: the server waits for something else than lines (framing), or hangs at its start"
     title += f"; its last words on stderr: {quote(printed[-1].text, 100)}" if printed else ""
     next_step = (
         "look where the server waits, with a debugger or py-spy dump: it hangs before it reads, or "
         "expects Content-Length headers and not one message per line"
     )
+    if asking.took < LONG_START:
+        return f"{title}; or it still starts", next_step, ""
     return title, next_step, SERVER

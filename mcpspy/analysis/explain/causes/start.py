@@ -115,6 +115,13 @@ def command_not_found(facts: Facts) -> Iterator[Claim]:
         elif not end.error:
             title = f"{quote(command)} ended with exit code 127, by which a shell reports that it did not find a command"
             next_step = "run it in a terminal, and look which command it starts; a host that is started from the desktop has another PATH"
+        elif (other := _OTHER_PATH.search(end.error)) and other[1] not in (command, facts.program_name):
+            side = ""
+            title = f"the server could not be started: {quote(end.error)}"
+            next_step = (
+                f"look where the host's configuration has {quote(other[1], 60)!r}, such as its working directory (cwd): an empty field that "
+                f"was saved as a word, or a folder that does not exist"
+            )
         else:
             side = ""  # It may not be installed.
             title = f"the command {quote(command)} was not found"
@@ -180,6 +187,9 @@ def _from_shell(facts: Facts, lines: list[PrintedLine]) -> tuple[str, str, str]:
         "",
     )
 
+
+_OTHER_PATH = re.compile(r"(?:No such file or directory|ENOENT|cannot find)[^'\"]{0,40}['\"]([^'\"]+)['\"]")
+"""A path that the system did not find, in the words of Python and Node.js."""
 
 _NAMED_BY_SHELL = re.compile(
     r"^'([^']+)' is not recognized as|^(?:\S+: )?(?:\d+: |line \d+: )?(/\S+): (?:command )?not found$"

@@ -52,7 +52,7 @@ def _is_container_without_stdin(facts: Facts) -> bool:
 
 _DOWNLOADS = re.compile(
     r"(?i)\b(?:downloading|installing|installed \d+ packages|resolved \d+ packages|building"
-    r"|compiling|npm warn exec|need to install the following|will be installed)\b"
+    r"|compiling|npm warn exec|need to install the following|will be installed|pulling from|pull complete|extracting)\b"
 )
 """The progress of pip, uv, npx and compilers."""
 
@@ -144,6 +144,12 @@ _OTHER_SDK = re.compile(
 )
 """The Python SDK 2 has no decorators of the low-level server, and other names and parameters, than the SDK 1."""
 
+_MODULE_SYNTAX = re.compile(r"Cannot use import statement outside a module|Unexpected token 'export'")
+"""Node.js, about the syntax of ES modules in a file that it reads as CommonJS."""
+
+_OLD_NODE = re.compile(r"\((?:internal/modules/|module\.js:|internal/module\.js)")
+"""A frame of Node.js before version 15, which has no `node:` before its own files."""
+
 _NO_SCRIPT_OF_NODE = re.compile(r"Unknown file extension \"\.(?:tsx?|jsx|mts|cts)\" for (\S+)")
 """Node.js, about a source file that it does not run."""
 
@@ -224,14 +230,11 @@ def start_failed(facts: Facts) -> Iterator[Claim]:
         lines, side = [], _side_of(end)
         last = end.named if end.named is not None and not is_error(end.named.text) else None
         if end.named is not None and last is None:
-            title = f"the server ended before it answered ({end.words}): {quote(end.named.framed)}"
-            next_step, lines = _advice(end.named), [end.named.evidence]
-            if _is_named_by_command(facts, _NO_SCRIPT_OF_NODE.search(end.named.text)):
-                side = "configuration"
-            if not side and _HELD.search(end.named.text):
-                next_step = _OTHER_COPY
-            if _CONTENT.search(end.named.text):
-                next_step += ": a file of settings that the server reads, in most cases; look which one, and for a comma or a quote in it"
+            title, lines = (
+                f"the server ended before it answered ({end.words}): {quote(end.named.framed)}",
+                [end.named.evidence],
+            )
+            side, next_step = _of_named(facts, end.named, side)
         elif (
             (odd := facts.server.odd)
             and _CONTAINER_ID.fullmatch(odd[-1].data.strip())
@@ -257,6 +260,35 @@ def start_failed(facts: Facts) -> Iterator[Claim]:
             title += f"; its last line: {quote(last.text, 100)}"
             lines = [last.evidence]
         yield Claim(title, next_step, symptoms, evidence=lines, side=side)
+
+
+def _of_named(facts: Facts, named: NamedError, side: str) -> tuple[str, str]:
+    """Return the side and the next step for a named error that no trouble is."""
+    next_step = _advice(named)
+    if _is_named_by_command(facts, _NO_SCRIPT_OF_NODE.search(named.text)):
+        side = "configuration"
+    if "SyntaxError" in named.text and (found := _of_syntax(facts, named.text)) is not None:
+        return "", found
+    if not side and _HELD.search(named.text):
+        next_step = _OTHER_COPY
+    if _CONTENT.search(named.text):
+        next_step += ": a file of settings that the server reads, in most cases; look which one, and for a comma or a quote in it"
+    return side, next_step
+
+
+def _of_syntax(facts: Facts, text: str) -> str | None:
+    """Return the next step for a SyntaxError that need not be a mistake of the server's author; None for any other."""
+    printed = [line.text for line in facts.first_stderr]
+    if any(_OLD_NODE.search(line) for line in printed):
+        return "an old Node.js runs the server, and does not know this syntax: give the absolute path of a newer one in the host's configuration"
+    if _MODULE_SYNTAX.search(text):
+        return (
+            'Node.js reads the file as CommonJS, and it is an ES module: name it .mjs, or give its package.json "type": "module"; if another '
+            "program starts it, start what the project's build makes"
+        )
+    if any(re.search(r"[/\\](?:node_modules|site-packages)[/\\]", line) for line in printed[:3]):
+        return "the file is of an installed package: remove it from the cache and install it again (npx: rm -rf ~/.npm/_npx), or use another version"
+    return None
 
 
 def _printed_on_stdout(odd: list[OddLine], end: ServerEnd) -> tuple[str, str, list[EvidenceLine]]:
@@ -332,7 +364,8 @@ def start_slow(facts: Facts) -> Iterator[Claim]:
     wait 5 to 60 seconds.
     """
     lines = [line for line in facts.first_stderr if _DOWNLOADS.search(line.text)]
-    if any(end.code and not end.is_forced for end in facts.of(ServerEnd)):
+    is_pulled = bool(lines) and any("context canceled" in line.text for line in facts.stderr)
+    if any(end.code and not end.is_forced for end in facts.of(ServerEnd)) and not is_pulled:
         return  # It ended by itself, with an error.
     next_step = (
         "start it once in a terminal so that everything is installed, do slow work after the answer "

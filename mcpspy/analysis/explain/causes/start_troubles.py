@@ -150,7 +150,7 @@ START_TROUBLES = (
             ),
         ),
         named_by="uv and npm, which start a program of the package's own name.",
-        signs=r"failed to spawn: [`']",
+        signs=r"failed to spawn: [`']|could not determine executable to run",
         side="",
         only_at_start=True,
         errors=("error: Failed to spawn: `weather.mcp-server`",),

@@ -12,7 +12,7 @@ from mcpspy.analysis.explain.causes.requests import has_fixed_form, without_resp
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import clause, evidence, quote
 from mcpspy.analysis.explain.facts import Facts
-from mcpspy.analysis.explain.symptoms import FailedRequest, RefusedExchange
+from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, RefusedExchange
 from mcpspy.core.counted import duration
 from mcpspy.core.protocol.http_headers import EVENTS
 from mcpspy.core.protocol.refusal import ACCEPTED
@@ -262,9 +262,6 @@ def _ends_at_once(facts: Facts) -> Iterator[Claim]:
     yield Claim(title, next_step, [], side=SERVER, is_observation=bool(facts.answered[CLIENT, "tools/call"]))
 
 
-SECONDS_WITHOUT_HEAD = 5.0
-"""Seconds that a client waited for the head of the response to its GET."""
-
 _NO_HEAD = ex.session(
     ex.note("http", http=50, method="GET", path="/mcp", status=None, asked_at=6.5, request={}, response={}),
     ex.note("http-end", http=50, hung_up="client"),
@@ -273,8 +270,8 @@ _NO_HEAD = ex.session(
 
 @cause(
     "get-unanswered",
-    "the client waited for the head of the response to its GET, and then left",
-    Level.SPECIFIC,
+    "the client waited for the head of the response to its GET",
+    Level.EXACT,
     positive=ex.session("@ http", "+ 12", _NO_HEAD),
     negative=ex.session(
         "@ http", ex.request("tools/list"), ex.answered(200), ex.result(tools=[]), "+ 12", _NO_HEAD
@@ -285,19 +282,50 @@ def get_unanswered(facts: Facts) -> Iterator[Claim]:
     the first event. Most clients continue without; some wait for it.
     """
     for get in facts.http.unanswered_gets[-1:]:
-        is_last = (facts.client.last_at or 0.0) <= get.at - get.took and not facts.has_worked
-        if get.took < SECONDS_WITHOUT_HEAD or not is_last or not facts.answered:
+        went_on = (facts.client.last_at or 0.0) > get.at - get.took
+        if not facts.answered or (went_on and get.status is None):
             continue
-        title = (
-            f"the client's GET for a stream got no answer for {duration(get.took)}, not even the head of a response, and the "
-            f"client asked for nothing after the handshake"
+        after = (
+            ", and asked for nothing else until then"
+            if went_on
+            else ", and asked for nothing after the handshake"
         )
+        how = "not even the head of a response" if get.status is None else f"then HTTP {get.status}"
+        title = f"the client's GET for a stream got no answer for {duration(get.took)}, {how}; the client waited for it{after}"
         next_step = (
             "let the server answer GET with 405 if it sends nothing on its own; else let it send the head at once, and the proxies "
             "in front of it pass it on without buffering (a comment, `: open`, as the first event brings it through)"
         )
-        yield Claim(title, next_step, [], evidence=[evidence(get.place, f"{get.line}, {duration(get.took)}")])
+        lines = [evidence(get.place, f"{get.line}, {duration(get.took)}")]
+        is_observation = went_on or facts.has_worked
+        refused = [each for each in facts.of(RefusedExchange) if each in facts.http.unanswered_gets]
+        left = [] if is_observation else facts.of(ClientLeft)
+        yield Claim(title, next_step, [*refused, *left], evidence=lines, is_observation=is_observation)
 
+
+def _cut_when_idle(facts: Facts) -> Iterator[Claim]:
+    """Yield a claim of GET streams that end after the same time each, without an event."""
+    idle = [
+        get
+        for get in facts.http.gets
+        if not get.is_refused and not get.events and (get.took or 0.0) >= AT_ONCE
+    ]
+    times = [get.took or 0.0 for get in idle]
+    if len(times) < 2 or max(times) - min(times) > 0.05 * max(times) or min(times) < LEAST_LIMIT:
+        return
+    who = {CLIENT: "the client", None: "the server or a proxy", SERVER: "the server or a proxy"}.get(
+        idle[-1].hung_up, "mcpspy"
+    )
+    title = f"the GET stream was ended by {who} after {duration(times[-1])} each time, {len(times)} times, without an event in it"
+    next_step = (
+        "that is a limit for idle streams: let the server send a comment as a sign of life at shorter intervals, or raise the limit "
+        "(of the client's reader, or of a proxy); a client must take it for no failure"
+    )
+    yield Claim(title, next_step, [], is_observation=True)
+
+
+LEAST_LIMIT = 5.0
+"""Seconds below which no limit for idle streams is set."""
 
 _PROBE = re.compile(
     r"(?i)kube-probe|healthcheck|googlehc|\bELB-|uptime|pingdom|mozilla/.*(?:chrome|firefox|safari)/"
@@ -351,6 +379,7 @@ def get_storm(facts: Facts) -> Iterator[Claim]:
     makes clients ask again.
     """
     yield from _ends_at_once(facts)
+    yield from _cut_when_idle(facts)
     works = facts.has_worked
     for refusal in facts.of(RefusedExchange):
         if refusal.method not in ("GET", "HEAD") or refusal.is_for_metadata:
@@ -366,7 +395,9 @@ def get_storm(facts: Facts) -> Iterator[Claim]:
         is_settled = works and refusal.status in (400, 404, 406, 501)
         if not is_page and repeats < 3 and not is_settled:
             continue
-        kind = f"a page ({refusal.media_type})" if is_page else f"HTTP {refusal.status}"
+        kind = (
+            f"a page ({refusal.media_type})" if is_page and refusal.media_type else f"HTTP {refusal.status}"
+        )
         span = duration((facts.http.last_at or refusal.at) - refusal.at)
         often = f", and the client asked {repeats} times in {span}" if repeats > 1 else ""
         title = f"GET {refusal.path} is answered with {kind} in place of a stream or 405{often}"

@@ -254,7 +254,7 @@ TROUBLES = (
         ),
         named_by="Node.js (spawn … ENOENT), Python and Go for a name without a folder; Playwright, Puppeteer and "
         "Chromium about their browser, its screen and the folder of its profile.",
-        signs=r"\bspawn [\w.-]+ ENOENT|executable doesn't exist at|could not find (?:chrome|chromium|browser)\b"
+        signs=r"\bspawn [\w.-]+ ENOENT|\bCmd\('[\w.-]+'\) not found|executable doesn't exist at|could not find (?:chrome|chromium|browser)\b"
         r"|Looks like Playwright|exec: \"[\w.-]+\": executable file not found"
         r"|no such file or directory: '(?:npx|uvx|uv|node|git|gh|ffmpeg|docker|python3?|bash|java|adb|tesseract|pandoc)'"
         rf"|{_NO_SCREEN}|{_IN_USE}",

@@ -103,7 +103,7 @@ def timeout(facts: Facts) -> Iterator[Claim]:
         long = SHORT_WAIT if failed.method == "ping" else LONG_WAIT
         if failed.answer_at is None and failed.took >= long and not is_open:
             claim.side = other(failed.side)
-        elif failed.answer_at is not None and failed.took < SHORT_WAIT / 2:
+        elif failed.answer_at is not None and failed.took < SHORT_WAIT / 2 and "cancel" not in failed.words:
             claim.side = failed.side
         if held:
             claim.side = SERVER
