@@ -185,7 +185,7 @@ def _with_error(facts: Facts, end: ServerEnd, named: NamedError, calls: str, how
             "the server itself has to wait for that (2025-11-25, Lifecycle); update its SDK"
         )
     elif "nitialized" in named.text and facts.client.methods["initialize"] > 1 and facts.is_stdio:
-        title += "; a second initialize had begun the handshake anew"
+        title += "; a second initialize had begun the handshake again"
         next_step = (
             "let each client have a process of the server alone: a bridge that passes several clients on to one process sends it the "
             "initialize of each"
