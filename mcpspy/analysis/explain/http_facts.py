@@ -292,7 +292,8 @@ class HttpFacts(Struct):
         if exchange.status == NOT_OFFERED and exchange.method == "GET":
             self.not_offered = [*self.not_offered[-9:], exchange]
         waited = exchange.took >= SECONDS_WITHOUT_HEAD and self.posted_at <= exchange.at - exchange.took
-        if exchange.method == "GET" and waited and (exchange.status is not None or hung_up == CLIENT):
+        is_given_up = hung_up == CLIENT or note.fields.get("half_closed") is not None
+        if exchange.method == "GET" and waited and (exchange.status is not None or is_given_up):
             self.unanswered_gets = [*self.unanswered_gets[-9:], exchange]
         if self._is_refused(exchange):
             self._keep(exchange)

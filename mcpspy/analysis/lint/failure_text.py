@@ -46,6 +46,7 @@ _CERTAIN = re.compile(
     | Invalid\ arguments\ for\ tool
     | [Mm]issing\ required\ (?:parameter|argument|field|property|input)s?\b
     | (?:Unknown\ tool:?\ \S+ | Tool\ \S{1,100}\ (?:was\ )?not\ found)\W*$
+    | (?:HTTP\ )?Error\ [45]\d\d:\ \S
     | Access\ denied\ -\ path\ outside
     | (?<=❌\ )[\w\ -]{1,40}[Ee]rror:\ \S
     )"""
@@ -190,7 +191,7 @@ def is_failure(text: str, tool: str = "") -> bool:
         return _TRACE_END.match(last) is not None and not _words(tool) & (_REPORTS | _QUOTES)
     if len(text) > LONGEST:
         return False
-    if (lines := text.strip().count("\n")) > 5:
+    if (lines := text.strip().count("\n")) > 6:
         return False
     if len(text) <= SHORTEST_PAGE and lines <= 2 and _is_refusal(head, tool):
         return True

@@ -186,6 +186,17 @@ def optional_refusal_fatal(facts: Facts) -> Iterator[Claim]:
         if refused.status == NOT_OFFERED:
             why, side = ", which is allowed: the server has no stream", CLIENT
             next_step = "the client must continue without the stream: update it"
+            if (
+                not left.is_initialized
+            ):  # So does one that does not accept the result of initialize, and tries HTTP+SSE then.
+                side = ""
+                why += (
+                    "; or it had not accepted the result of initialize, and tried the old HTTP+SSE transport"
+                )
+                next_step = (
+                    "look in the client's log what it refuses: a member of the result of initialize (revision, capabilities, serverInfo), or "
+                    "the 405, without which it must continue"
+                )
         opened = [each for each in facts.http.gets if not each.is_refused and each.asked_at < refused.at]
         if opened and refused.status != NOT_OFFERED:
             why = f"{clause(refused.words)}, although it had opened one before"

@@ -358,8 +358,13 @@ def header_twice(facts: Facts) -> Iterator[Claim]:
         break
 
 
+def _is_of_stream(exchange: RefusedExchange) -> bool:
+    """Return whether a path has the name that the stream of HTTP+SSE has in most servers."""
+    return exchange.path.rstrip("/").endswith("/sse")
+
+
 def _wants_too_early(facts: Facts, exchange: RefusedExchange) -> bool:
-    is_begun = exchange.asked == "initialize" and not endpoints(facts)
+    is_begun = exchange.asked == "initialize" and not endpoints(facts) and not _is_of_stream(exchange)
     return is_begun and not any(name in exchange.request for name in _AFTER_INITIALIZE)
 
 
@@ -387,4 +392,29 @@ FailureRow(
         ex.first_answer(400, "Unsupported protocol version"),
         ex.list_answer(400, "MCP-Protocol-Version header is missing"),
     ),
+).define(__name__)
+
+
+FailureRow(
+    "posted-to-sse",
+    "initialize was posted to the address of the stream of HTTP+SSE",
+    Level.EXACT,
+    why="That transport has two addresses: GET opens the stream, whose first event names the address for messages, with the session "
+    "in its query.",
+    title="initialize was posted to an address of the old HTTP+SSE transport, where the server wants a session (HTTP {status}){quoted}",
+    next_step="set the client's transport to sse, or use the server's address for Streamable HTTP (often /mcp), if it has one",
+    side="",
+    statuses=(400, 404, 422),
+    words=r"session[ _-]?id",
+    if_refused=lambda facts, exchange: (
+        exchange.asked == "initialize" and not endpoints(facts) and _is_of_stream(exchange)
+    ),
+    is_together=True,
+    positive=ex.session(
+        "@ http bare",
+        ex.initialize(),
+        ex.note("http", http=1, stream="1", method="POST", path="/sse", status=400, request={}, response={}),
+        ex.note("http-end", http=1, stream="1", body="session_id is required", size=22),
+    ),
+    negative=ex.first_answer(400, "session_id is required"),
 ).define(__name__)

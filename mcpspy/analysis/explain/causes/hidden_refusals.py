@@ -166,6 +166,7 @@ FailureRow(
     "the client does not begin one{quoted}",
     next_step="let the server answer a request without a token with 401 and WWW-Authenticate; until then set "
     "the Authorization header in the host's configuration",
+    side="",  # The server may want a token only for some tools, and the client begin a sign-in of itself.
     states=ERRORS,
     words=r"authentication credential|\bnot (?:authenticated|signed in|logged in)|\bunauthenticated\b"
     r"|(?:sign|log)[- ]?in (?:is )?required|requires? (?:oauth|(?:a )?(?:sign|log)[- ]?in)"

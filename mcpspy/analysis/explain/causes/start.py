@@ -163,6 +163,15 @@ def _from_shell(facts: Facts, lines: list[PrintedLine]) -> tuple[str, str, str]:
             ),
             "",
         )
+    if _OF_BATCH_FILE.search(last) and any("-4058" in line.text for line in facts.stderr):
+        return (
+            f"a program starts npm without a shell, and on Windows it is a batch file: {last}",
+            (
+                "let the program that starts it name npm.cmd through a shell (Node.js: shell: true), or start node with the script itself; "
+                "until then install what it wants to install by hand"
+            ),
+            SERVER,
+        )
     if (whole := _split_path(facts, lines[-1].text)) is not None:
         return (
             f"a shell divided the path '{quote(whole, 100)}' at its blank: {last}",
@@ -194,6 +203,10 @@ _OTHER_PATH = re.compile(r"(?:No such file or directory|ENOENT|cannot find)[^'\"
 _NAMED_BY_SHELL = re.compile(
     r"^'([^']+)' is not recognized as|^(?:\S+: )?(?:\d+: |line \d+: )?(/\S+): (?:command )?not found$"
 )
+
+
+_OF_BATCH_FILE = re.compile(r"\bspawn (?:npm|npx|yarn|pnpm|tsx) ENOENT")
+"""Node.js, about programs that are .cmd files on Windows; -4058 is its number for ENOENT there."""
 
 
 def _split_path(facts: Facts, text: str) -> str | None:
@@ -347,6 +360,7 @@ _BAD_KEY = ex.not_started("Error: Invalid API key provided")
     "placeholder-not-replaced",
     "a setting is a placeholder, and not a value",
     Level.EXACT,
+    rules="AGENT103",
     positive=_BAD_KEY.replace(
         "@ bare", ex.session("@ bare", ex.note("placeholders", variables=["WEATHER_API_KEY"]))
     ),
@@ -365,6 +379,13 @@ def placeholder_not_replaced(facts: Facts) -> Iterator[Claim]:
             trouble = trouble_of(failed.words[:600], at_start=False) if failed.side == CLIENT else None
             if trouble is not None and trouble.code in _SETTINGS:
                 symptoms.append(failed)
+        told = (
+            next((line for line in facts.stderr if "${" in line.text), None)
+            if facts.server.messages
+            else None
+        )
+        if told is not None and not symptoms:
+            symptoms += facts.violations("AGENT103")
         quoted = f"; {quote(symptoms[0].lines[0].text)}" if symptoms and symptoms[0].lines else ""
         title = f"the server got a placeholder in place of a value: {shown}{quoted}"
         next_step = (
@@ -380,7 +401,7 @@ def placeholder_not_replaced(facts: Facts) -> Iterator[Claim]:
                 "the host replace it"
             )
         # The user, the host, or a package that brings its own configuration left it so.
-        lines = [evidence(place, f"a placeholder: {shown}")]
+        lines = [evidence(place, f"a placeholder: {shown}"), *([told.evidence] if told is not None else [])]
         yield Claim(title, next_step, symptoms, evidence=lines, is_observation=not symptoms)
 
 

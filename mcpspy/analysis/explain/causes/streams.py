@@ -283,13 +283,15 @@ def get_unanswered(facts: Facts) -> Iterator[Claim]:
     """
     for get in facts.http.unanswered_gets[-1:]:
         went_on = (facts.client.last_at or 0.0) > get.at - get.took
-        if not facts.answered or (went_on and get.status is None):
+        is_first = not facts.client.messages
+        if not (facts.answered or is_first) or (went_on and get.status is None):
             continue
         after = (
             ", and asked for nothing else until then"
             if went_on
             else ", and asked for nothing after the handshake"
         )
+        after = ", and sent nothing else" if is_first else after
         how = "not even the head of a response" if get.status is None else f"then HTTP {get.status}"
         title = f"the client's GET for a stream got no answer for {duration(get.took)}, {how}; the client waited for it{after}"
         next_step = (
