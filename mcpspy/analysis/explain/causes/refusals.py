@@ -90,14 +90,11 @@ def host_refused(facts: Facts) -> Iterator[Claim]:
         if is_origin:
             name, value, proxy = "Origin", exchange.request.get("origin", ""), ""
         who = who_refused(exchange)
-        title = f"{who} refuses the {name} {quote(value, 80)} (HTTP {exchange.status}): {quote(words)}"
-        if (
-            who != "the server" and exchange.media_type != "text/html"
-        ):  # Proxies pass text of servers on, too.
-            title = (
-                f"the {name} {quote(value, 80)} is refused (HTTP {exchange.status}), by {who.removeprefix('the ')} or the server "
-                f"behind it: {quote(words)}"
+        if who != "the server" and exchange.media_type != "text/html" and (is_host or is_origin):
+            who = (
+                f"the server behind {who.removeprefix('the ')}"  # Proxies pass the words of such a check on.
             )
+        title = f"{who} refuses the {name} {quote(value, 80)} (HTTP {exchange.status}): {quote(words)}"
         next_step = f"add the name to the server's allowed {name.lower()}s{proxy}"
         # Its list of names, a proxy that changes Host, or the URL: which of them is wrong is open.
         yield Claim(title, next_step, alike(facts, exchange))

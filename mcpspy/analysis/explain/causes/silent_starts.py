@@ -251,6 +251,6 @@ def _without_a_sign(
         "look where the server waits, with a debugger or py-spy dump: it hangs before it reads, or "
         "expects Content-Length headers and not one message per line"
     )
-    if asking.took < LONG_START:
+    if asking.took < LONG_START and not any(_STARTED.search(line.text) for line in printed):
         return f"{title}; or it still starts", next_step, ""
     return title, next_step, SERVER
