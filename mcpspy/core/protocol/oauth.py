@@ -27,7 +27,7 @@ from mcpspy.core.protocol.oauth_flows import (
     OAuthRequest,
     json_members,
 )
-from mcpspy.core.protocol.oauth_values import KnownValues, claims_of_token, comparison, scopes
+from mcpspy.core.protocol.oauth_values import IssuedTokens, KnownValues, claims_of_token, comparison, scopes
 
 _WELL_KNOWN = {
     "oauth-protected-resource": RESOURCE,
@@ -78,7 +78,7 @@ class OAuthTracker:
         self._steps: dict[str, str] = {}
         """Path → the step at it, from challenges and metadata."""
         self._flows = OAuthFlows()
-        self._named = KnownValues()
+        self._named, self._issued = KnownValues(), IssuedTokens()
         """The values that metadata and challenges name, and the tokens that were issued."""
         self.unused_tokens = self._flows.unused
         self.hint: str | None = None
@@ -232,12 +232,15 @@ class OAuthTracker:
                 given["audience of the token"] = audience
             if isinstance(expires := claims.get("exp"), int):
                 fields["expires"] = expires
+            if self._issued.is_replaced(token):
+                fields["older"] = ["access_token"]
         else:
             given = {name: value for name, value in request.given.items() if isinstance(value, str)}
         is_token = step == TOKEN
         fields |= comparison(given, named=self._named, own=flow.values, is_token=is_token)
         if is_token and status < 400:
             self._named.add("access_token", request.answer.get("access_token"))
+            self._issued.add(request.answer.get("access_token"), flow.number)
         elif step == REGISTRATION and status < 400:
             registered = request.answer.get("redirect_uris") or request.given.get("redirect_uris")
             flow.values.add("registered redirect_uri", registered)

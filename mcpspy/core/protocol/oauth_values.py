@@ -58,6 +58,27 @@ class KnownValues:
                 self._add(name, value)
 
 
+class IssuedTokens:
+    """The tokens that clients got, as hashes in the order of their issue, each with the number of its flow."""
+
+    def __init__(self) -> None:
+        self._flows: dict[int, int] = {}
+
+    def add(self, token: object, flow: int) -> None:
+        """Remember the token of an answer; anything but a string is ignored."""
+        if isinstance(token, str):
+            self._flows.pop(hash(token), None)
+            self._flows[hash(token)] = flow
+            if len(self._flows) > MAX_KNOWN:
+                del self._flows[next(iter(self._flows))]
+
+    def is_replaced(self, token: str) -> bool:
+        """Return whether the client has got another token in the same flow since, such as by a refresh."""
+        flow = self._flows.get(hash(token))
+        later = list(self._flows)[list(self._flows).index(hash(token)) + 1 :] if flow is not None else []
+        return any(self._flows[each] == flow for each in later)
+
+
 def _hash(name: str, value: str) -> int:
     return hash(_PORT_OF_LOOPBACK.sub(r"\1", value) if name == "registered redirect_uri" else value)
 

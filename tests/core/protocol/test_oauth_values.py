@@ -31,7 +31,7 @@ class SignIn:
     def step(
         self, target: str, status: int = 200, answer: object = None, token: str = "", **given: Any
     ) -> dict[str, Any]:
-        """Return the `same` and `differs` of a step with these parameters, and when its token expires."""
+        """Return the `same`, `differs` and `older` of a step with these parameters, and when its token expires."""
         is_query, is_json = target == "/authorize", target == "/register"
         form = b"" if is_query else orjson.dumps(given) if is_json else urlencode(given).encode()
         request = OAuthRequest(
@@ -43,7 +43,7 @@ class SignIn:
             response=b"" if answer is None else orjson.dumps(answer),
         )
         fields = self.tracker.step_fields(request, status, {}) or {}
-        return {name: fields[name] for name in ("same", "differs", "expires") if name in fields}
+        return {name: fields[name] for name in ("same", "differs", "older", "expires") if name in fields}
 
     def register(self) -> None:
         self.step("/register", 201, {"client_id": "c", "redirect_uris": [CALLBACK]}, redirect_uris=[CALLBACK])
@@ -104,6 +104,15 @@ def test_the_token_of_a_refused_message_is_compared_with_the_issued_ones() -> No
     client.step("/token", 200, {"access_token": "t1"})
     assert client.step("/mcp", 401, token="t1") == {"same": ["access_token"]}
     assert client.step("/mcp", 401, token="t2") == {"differs": ["access_token"]}
+
+
+def test_a_message_with_the_token_from_before_a_refresh_has_an_older_one() -> None:
+    client = SignIn()
+    client.step("/token", 200, {"access_token": "t1"}, client_id="c", code="1")
+    assert client.step("/mcp", 401, token="t1") == {"same": ["access_token"]}
+    client.step("/token", 200, {"access_token": "t2"}, client_id="c", refresh_token="r")
+    assert client.step("/mcp", 401, token="t1") == {"same": ["access_token"], "older": ["access_token"]}
+    assert client.step("/mcp", 401, token="t2") == {"same": ["access_token"]}
 
 
 def test_a_json_web_token_shows_when_it_expires_and_whether_it_is_for_this_resource() -> None:

@@ -106,6 +106,13 @@ def token_by_values(facts: Facts, exchange: RefusedExchange) -> OauthDecision | 
     if step is None:
         return None
     differs, same = step.fields.get("differs", ()), step.fields.get("same", ())
+    if "access_token" in step.fields.get("older", ()):
+        return OauthDecision(
+            "the client sent an older token than the last one that was issued to it",
+            CLIENT,
+            "let the client use the token of the last answer of the token endpoint with each request, also on connections and in "
+            "sessions that it had begun with the one before; until then begin the session again after a refresh",
+        )
     if (since := _expired_for(facts, step)) > 0:
         return OauthDecision(
             f"the token had expired {duration(since)} before",
