@@ -99,6 +99,8 @@ class OpenRequest(Struct, gc=False):
     progress: int = 0
     progress_at: float | None = None
     """Time of the first progress."""
+    progress_words: str = ""
+    """The message of the last progress that had one."""
     asked_at: float | None = None
     """Time of the last request of the server in the stream of its response."""
     asked_method: str = ""
@@ -111,6 +113,8 @@ class OpenRequest(Struct, gc=False):
         if what.method == "notifications/progress":
             self.progress += 1
             self.progress_at = what.at if self.progress_at is None else self.progress_at
+            message = what.params.get("message") if isinstance(what.params, dict) else None
+            self.progress_words = message if isinstance(message, str) else self.progress_words
         elif what.method == "notifications/cancelled" and self.cancel_at is None:
             params = what.params
             reason = params.get("reason") if isinstance(params, dict) else None
@@ -412,6 +416,7 @@ class RequestOutcomes:
             json_arguments=tuple(name for name, value in arguments.items() if _is_json_text(value)),
             texts=_texts(arguments),
             progress=known.progress,
+            progress_words=known.progress_words,
             batch=request.index,
             effects=[*known.effects],
             findings=[*known.findings],

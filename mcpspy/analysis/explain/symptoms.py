@@ -145,6 +145,8 @@ class FailedRequest(Symptom, eq=False, kw_only=True):
     texts: tuple[str, ...] = ()
     """Short texts among the values of its arguments, at most some: an error that quotes one is about it."""
     progress: int = 0
+    progress_words: str = ""
+    """The message of the last progress; not sanitized."""
     batch: int | None = None
     """Its place in a batch."""
     effects: list[str] = field(default_factory=list)

@@ -47,6 +47,7 @@ _CERTAIN = re.compile(
     | [Mm]issing\ required\ (?:parameter|argument|field|property|input)s?\b
     | (?:Unknown\ tool:?\ \S+ | Tool\ \S{1,100}\ (?:was\ )?not\ found)\W*$
     | (?:HTTP\ )?Error\ [45]\d\d:\ \S
+    | Error:\ [a-z]+(?:_[a-z]+)*_exception\b
     | Access\ denied\ -\ path\ outside
     | (?<=❌\ )[\w\ -]{1,40}[Ee]rror:\ \S
     )"""
@@ -96,6 +97,9 @@ SHORTEST_PAGE = 300
 
 _SEARCHES = frozenset("search find query".split())
 """Words in names of tools whose results are lists, and no single text of others."""
+
+_CONTINUED = re.compile(r"\n[ \t]+\S[^\n]*")
+"""Lines that continue the one before."""
 
 _TRACE = re.compile(
     r"""(?x)(?:(?:Error|Exception|Failed|❌)[^\n]{0,200}:\n\s{0,4})?(?:
@@ -196,7 +200,12 @@ def is_failure(text: str, tool: str = "") -> bool:
     if len(text) <= SHORTEST_PAGE and lines <= 2 and _is_refusal(head, tool):
         return True
     if _CERTAIN.match(head):
-        return not (words := _words(tool)) & _REPORTS and (not lines or not words & _QUOTES)
+        words = _words(tool)
+        if words & _REPORTS:
+            return False
+        # A list of found texts has more than one line without an indent; indented lines continue the error.
+        is_one_error = bool(words & _SEARCHES) and "\n" not in _CONTINUED.sub("", text.strip())
+        return not lines or is_one_error or not words & _QUOTES
     return _LIKELY.match(head) is not None and not _words(tool) & (_REPORTS | _QUOTES)
 
 

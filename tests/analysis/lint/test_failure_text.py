@@ -206,6 +206,8 @@ QUOTED = (
     ("slack_get_messages", "Error: I cannot log in"),
     ("fetch_page", "401 Unauthorized"),
     ("read_file", "Unauthorized"),
+    ("search", "Error: search_phase_exception\nError: ENOENT: no such file"),
+    ("read_file", "Error: search_phase_exception\n\tCaused by: a"),
     ("search_logs", "Invalid API key"),
     ("get_last_error", "Rate limit exceeded"),
 )
@@ -219,6 +221,10 @@ READING = (
     ("get_page", '{"error":"not found"}'),
     ("web_search", "Invalid API key"),
     ("search", "401 Unauthorized"),
+    (
+        "search",
+        "Error: media_type_header_exception\n\tCaused by:\n\t\tstatus_exception: a\n\tRoot causes:\n\t\tb",
+    ),
     ("web_search", "Unauthorized"),
     ("fetch_page", "BRAVE_API_KEY is not set"),
 )

@@ -74,10 +74,15 @@ _NO_OBJECT = re.compile(
 """Zod, about the arguments as a whole."""
 
 
+_NO_INPUT = re.compile(r"(?i)(?:.{0,60}: )?(?:unexpected end of json input|unexpected eof|eof)")
+"""Go's encoding/json, about nothing where a value has to be."""
+
+
 def _without_arguments(failed: FailedRequest) -> Claim | None:
     """Return a claim of a call or prompt without `arguments`, which the server does not take for an empty object; else None."""
     is_known = failed.method in ("tools/call", "prompts/get")
-    if not is_known or failed.arguments or not _NO_OBJECT.search(failed.words[:400]):
+    is_said = _NO_OBJECT.search(failed.words[:400]) or _NO_INPUT.fullmatch(failed.words.strip())
+    if not is_known or failed.arguments or not is_said:
         return None
     return Claim(
         title=f"{failed.about} was sent without arguments, and the server wants an object: {quote(failed.words)}",

@@ -333,7 +333,14 @@ def stream_cut(facts: Facts) -> Iterator[Claim]:
                 "stream; look into its log at this time"
             )
         side = SERVER
-        if silent >= 1 and not is_short:
+        if failed.method == "server/discover" and not facts.client.methods["initialize"]:
+            side = ""
+            title += ", and the client never sent initialize, which a server of an earlier revision needs"
+            next_step = (
+                "let the client send initialize if server/discover brings no response (2026-07-28, versioning); let the server answer a "
+                "method that it does not know with the error -32601"
+            )
+        elif silent >= 1 and not is_short:
             # A server that ends the stream by itself does so at any time.
             side = "proxy" if is_round(silent) or via else ""
         yield Claim(title, next_step, [failed], side=side)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.exchanges import about, exchanges, is_overcome, said
 from mcpspy.analysis.explain.causes.requests import errors
-from mcpspy.analysis.explain.causes.sign_in import RULES, sign_in_claim, steps_of, unauthorized
+from mcpspy.analysis.explain.causes.sign_in import RULES, names_of, sign_in_claim, steps_of, unauthorized
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import clause, quote, url_parts
 from mcpspy.analysis.explain.facts import Facts
@@ -459,5 +459,13 @@ def signed_in(facts: Facts) -> Iterator[Claim]:
     if began:  # Clients ask for metadata at several places; that some have none is foreseen (RFC 9728, 3.1).
         absent = [each for each in facts.of(RefusedExchange) if each.status == 404]
         began += [each for each in absent if each.is_for_metadata]
-        title = "the client signed in after HTTP 401, as it should"
-        yield Claim(title=title, next_step="nothing", symptoms=began, is_observation=True)
+        title, next_step = "the client signed in after HTTP 401, as it should", "nothing"
+        if any(exchange.has_token and exchange.status == 401 for exchange, _ in exchanges(facts)) and not any(
+            "refresh_token" in names_of(step) for step in steps_of(facts, "token")
+        ):
+            title += "; after its token was refused it began a sign-in with its user again, and asked for no refresh"
+            next_step = (
+                "if users have to sign in often: let the client ask for a new token by its refresh token, if it got one (the scope "
+                "offline_access, the grant refresh_token)"
+            )
+        yield Claim(title, next_step, began, is_observation=True)

@@ -40,6 +40,9 @@ def _is_apart(facts: Facts, symptom: Symptom, lines: list[OddLine]) -> bool:
     )
 
 
+_OWN_URL = re.compile(r"\b(?:https?|wss?)://(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1?\]):\d")
+"""The address at which a server listens, without a word about it."""
+
 LISTENS = re.compile(
     r"(?i)(?:listening|running|started|serving|available|uvicorn).{0,40}(?:https?://|port \d|:\d{4,5}\b)"
 )
@@ -163,9 +166,11 @@ def stdout_noise(facts: Facts) -> Iterator[Claim]:
                     f"{quote(text_of(lines[0]), 80)}"
                 )
                 next_step = f"look where it waits after this line, and {_TO_STDERR}"
-                if any(LISTENS.search(text_of(each)) for each in lines):
-                    next_step = "it listens on a port: start it with its option for stdio, or connect to its URL (mcpspy http --upstream URL)"
-                yield claim_of_lines(facts, SERVER, lines, title, next_step)
+                claim = claim_of_lines(facts, SERVER, lines, title, next_step)
+                if any(LISTENS.search(text_of(each)) or _OWN_URL.search(text_of(each)) for each in lines):
+                    claim.side = ""  # It may have an option for stdio, or none.
+                    claim.next_step = "it listens on a port: start it with its option for stdio, or connect to its URL (mcpspy http --upstream URL)"
+                yield claim
                 break
 
 

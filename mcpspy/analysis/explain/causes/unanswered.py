@@ -91,6 +91,8 @@ def timeout(facts: Facts) -> Iterator[Claim]:
             title += f", and closed the session {duration(closed_at - gave_up_at)} later"
         if error := named_error(failed.stderr, certain=True):
             title += f"; meanwhile the server printed {quote(error.text, 100)!r}"
+        if failed.progress_words and failed.answer_at is None:
+            title += f"; its last progress was: {quote(failed.progress_words, 100)}"
         next_step = _more_patience(failed)
         held = _held_up_by(facts, failed)
         if held:
