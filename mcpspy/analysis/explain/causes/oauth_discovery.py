@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.exchanges import who_refused
-from mcpspy.analysis.explain.causes.missing_tokens import REMAPPED
 from mcpspy.analysis.explain.causes.sign_in import (
     RULES,
     sign_in_claim,
     steps_of,
     unauthorized,
 )
+from mcpspy.analysis.explain.causes.sign_in_stops import REMAPPED
 from mcpspy.analysis.explain.causes.walls import is_bot_wall
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import clause, quote, url_parts
