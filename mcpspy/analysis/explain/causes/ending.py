@@ -263,3 +263,32 @@ def server_did_not_end(facts: Facts) -> Iterator[Claim]:
         claim = Claim(title, _END_AT_EOF, [violation], side=SERVER)
         claim.is_observation = (waited < SLOW_SECONDS and not was_killed) or bool(facts.failed())
         yield claim
+
+
+@cause(
+    "stopped-by-host",
+    "the host stopped the server with SIGTERM, and had not closed its stdin",
+    Level.GENERAL,
+    positive=ex.session(
+        ex.call(),
+        ex.done(),
+        "+ 6",
+        ex.note("signal", signal="SIGTERM"),
+        ex.note("exit", code=None, signal="SIGTERM"),
+    ),
+    negative=(
+        ex.session(ex.call(), ex.done(), ex.CLIENT_CLOSED, ex.note("signal", signal="SIGTERM"), ex.exited(0)),
+        ex.session(ex.call(), ex.done(), ex.note("signal", signal="SIGINT"), ex.exited(0)),
+    ),
+)
+def stopped_by_host(facts: Facts) -> Iterator[Claim]:
+    """The server did not crash. A host that meant to end the session closes stdin first (2025-11-25, Lifecycle, Shutdown);
+    some send the signal at once, and some only because a thread or a process between them and the server ended.
+    """
+    for sent, place in facts.notes.get("signal", [])[:1]:
+        if not facts.is_stdio or facts.client.closed_at is not None or sent.fields.get("signal") != "SIGTERM":
+            continue
+        last = max(facts.client.last_at or 0.0, facts.server.last_at or 0.0)
+        title = f"the host stopped the server with SIGTERM {duration(sent.at - last)} after the last message, and had not closed its stdin"
+        next_step = "if the session should have continued: look into the log of the host; the server did not end by itself"
+        yield Claim(title, next_step, [], evidence=[evidence(place, "signal: SIGTERM")], is_observation=True)
