@@ -243,6 +243,42 @@ def encoding_not_asked_for(facts: Facts) -> Iterator[Claim]:
     yield Claim(title, next_step, [*left], evidence=lines, side=SERVER, is_observation=not left)
 
 
+_CHARSET = re.compile(r"(?i)charset\s*=\s*\"?([\w.:-]+)")
+
+
+@cause(
+    "charset-not-utf-8",
+    "a response is in another charset than UTF-8",
+    Level.GENERAL,
+    positive=ex.session(
+        "@ http bare",
+        ex.initialize(),
+        ex.answered(200, {}, {"content-type": f"{JSON};charset=ISO-8859-1"}),
+        ex.welcome(),
+        ex.INITIALIZED,
+    ),
+    negative=ex.session(
+        "@ http bare",
+        ex.initialize(),
+        ex.answered(200, {}, {"content-type": f"{JSON};charset=utf-8"}),
+        ex.welcome(),
+        ex.INITIALIZED,
+    ),
+)
+def charset_not_utf_8(facts: Facts) -> Iterator[Claim]:
+    """JSON between systems is UTF-8 (RFC 8259, 8.1). A server that writes another charset loses each character that it lacks,
+    mostly as a question mark; nothing fails.
+    """
+    first = facts.http.heads.get("initialize")
+    named = None if first is None else _CHARSET.search(first.response.get("content-type", ""))
+    if first is None or named is None or named[1].lower() in ("utf-8", "utf8", "us-ascii"):
+        return
+    title = f"the server writes its responses in {quote(named[1], 20)}, and not in UTF-8: what that charset lacks is lost"
+    next_step = "let the server set the encoding of its responses to UTF-8 (RFC 8259, 8.1), before it opens their writer"
+    lines = [evidence(first.place, f"{first.line}, Content-Type: {first.response['content-type']}")]
+    yield Claim(title, next_step, [], evidence=lines, side=SERVER, is_observation=True)
+
+
 @cause(
     "body-not-sent",
     "the head of a response came, and its body did not",

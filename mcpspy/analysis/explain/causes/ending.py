@@ -105,6 +105,7 @@ def crash(facts: Facts) -> Iterator[Claim]:
         title = f"the server ended{calls}, {how}{clause(end.named.framed if end.named else '')}"
         if end.named is not None and not (killed_by and _STOPPED.search(end.named.text)):
             title, next_step = _with_error(facts, end, end.named, calls, how)
+            side = "" if _is_before_initialized(facts, end, end.named) else side
         elif end.code == 0:
             title, next_step = _ended_by_itself(facts, end, calls)
         elif killed_by:
@@ -171,18 +172,24 @@ def _killed_by(end: ServerEnd) -> str:
     return signal if signal in ("SIGKILL", *_ASKING) else ""
 
 
+def _is_before_initialized(facts: Facts, end: ServerEnd, named: NamedError) -> bool:
+    """Return whether a server ended at a request because notifications/initialized had not come."""
+    is_missing = not facts.client.methods["notifications/initialized"]
+    return bool(end.during) and is_missing and "nitialized" in named.text
+
+
 def _with_error(facts: Facts, end: ServerEnd, named: NamedError, calls: str, how: str) -> tuple[str, str]:
     """Return the title and the next step of a server that named an error before it ended."""
     title = f"the server ended{calls}, {how}{clause(named.framed)}"
     next_step = named.next_step
-    if end.during and not facts.client.methods["notifications/initialized"] and "nitialized" in named.text:
+    if _is_before_initialized(facts, end, named):
         title = (
-            f"the server ended{calls}, {how}: the request came before notifications/initialized, and a client may "
-            f"send it then: {quote(named.framed)}"
+            f"the server ended{calls}, {how}: the request came before notifications/initialized: "
+            f"{quote(named.framed)}"
         )
         next_step = (
-            "let the server take requests between its response to initialize and notifications/initialized: only "
-            "the server itself has to wait for that (2025-11-25, Lifecycle); update its SDK"
+            "let the client send notifications/initialized right after the response to initialize (2025-11-25, Lifecycle); let the server "
+            "take requests before it, or answer them with an error, and not end: update its SDK"
         )
     elif "nitialized" in named.text and facts.client.methods["initialize"] > 1 and facts.is_stdio:
         title += "; a second initialize had begun the handshake again"

@@ -187,6 +187,10 @@ def _over_lines(facts: Facts) -> Iterator[Claim]:
                 break
 
 
+_JOINED = re.compile(rb"\}\s*\{\s*\"(?:jsonrpc|id|method|result|error)\"\s*:")
+"""The end of a message, and the begin of the next one."""
+
+
 def _is_broken(line: OddLine) -> bool:
     is_json = line.why.startswith(("neither", "not an object"))
     return bool(_BEGUN.search(line.data)) and not is_json and "never completed" not in line.why
@@ -200,6 +204,7 @@ def _is_broken(line: OddLine) -> bool:
     positive=(
         ex.session(ex.request("ping"), '<< {"jsonrpc":"2.0","id":2,"result":{"x":\\x04'),
         ex.session(ex.request("ping"), _PRETTY, "+ 30", ex.cancelled()),
+        ex.session('>> {"jsonrpc":"2.0","id":2,"method":"ping"}{"jsonrpc":"2.0","id":3,"method":"ping"}'),
         ex.session("@ bare", _PRETTY.replace("<<", ">>").replace("result", "params"), "+ 30", ex.END),
     ),
     negative=(
@@ -227,10 +232,19 @@ def message_broken(facts: Facts) -> Iterator[Claim]:
             )
             if not line.is_whole and side == CLIENT:
                 next_step = "the line has no newline at its end: the client must write and flush whole lines"
+        is_joined = _JOINED.search(line.data) is not None and not cut
+        if is_joined:
+            what = "has another one on its line, so the receiver reads neither"
+            next_step = (
+                f"let the {side} write each message and its newline in one write, under a lock: several threads, or several clients "
+                f"that share one server behind a proxy, wrote at the same time"
+            )
         stream = f" on {_STREAMS[side]}" if facts.is_stdio else ""
         title = f"a message from the {side}{stream} {what}: {quote(text_of(line), 80)}"
         claim = claim_of_lines(facts, side, [line], title, next_step)
         claim.evidence = [*(line for violation in cut for line in violation.lines[:1]), *claim.evidence]
+        if is_joined and side == CLIENT:
+            claim.side = ""  # A proxy that several clients share writes to the same pipe.
         yield claim
     yield from _over_lines(facts)
 

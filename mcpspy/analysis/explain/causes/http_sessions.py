@@ -24,6 +24,7 @@ from mcpspy.analysis.explain.causes.lost_sessions import (
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import BUG, clause, quote
 from mcpspy.analysis.explain.facts import Facts
+from mcpspy.analysis.explain.http_facts import MAX_EXCHANGES
 from mcpspy.analysis.explain.symptoms import ClientLeft, RefusedExchange, Symptom
 from mcpspy.core.counted import duration
 from mcpspy.core.protocol.http_headers import JSON
@@ -414,12 +415,17 @@ def initialize_with_session(facts: Facts) -> Iterator[Claim]:
     ]
     for exchange, _ in refused[:1]:
         same = [each for each in exchanges(facts) if each[0].status == exchange.status]
-        title = (
-            f"the client sent initialize with the id of the session that had ended, and the server "
-            f"refused it with HTTP {exchange.status}"
+        is_known = (
+            exchange.session_id in facts.http.session_ids or len(facts.http.session_ids) >= MAX_EXCHANGES
         )
+        whose = (
+            "a session that had begun before" if is_known else "a session that the server had not begun here"
+        )
+        title = f"the client sent initialize with the id of {whose}, and the server refused it with HTTP {exchange.status}"
         next_step = (
             "the client must send initialize without Mcp-Session-Id; the server could ignore the header there"
         )
+        if not is_known:
+            next_step += "; a gateway must not pass on the id that its own client has"
         symptoms = [each for other, each in same if other.session_id is not None]
         yield Claim(title, next_step, symptoms, side=CLIENT)

@@ -17,7 +17,7 @@ from mcpspy.analysis.explain.causes.requests import SILENT
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import clause, evidence, quote, url_parts
 from mcpspy.analysis.explain.facts import Facts
-from mcpspy.analysis.explain.symptoms import FailedRequest, RefusedExchange
+from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, RefusedExchange
 from mcpspy.analysis.lint.finding import EntryPosition
 from mcpspy.core.counted import duration
 from mcpspy.core.protocol.http_headers import EVENTS, LOOPBACK
@@ -76,6 +76,12 @@ def sse_stream_ended(facts: Facts) -> Iterator[Claim]:
             title += f"; the client posts on to the old session: {failed.about} got HTTP {status}"
             next_step = "the client must open a new stream and send initialize again when its stream ends"
             side = CLIENT
+            if lasted >= LONG_ENOUGH_FOR_A_LIMIT and is_round(lasted):
+                next_step += (
+                    "; a stream that ends after a round time has met a limit of the server or of a proxy: raise it, and let the server "
+                    "send comments while it is idle"
+                )
+                side = ""
         elif early := [each for each in _early(facts) if 0 <= ended_at - each.asked_at < AT_ONCE]:
             title += (
                 f", {duration(ended_at - early[0].asked_at)} after {early[0].about}, which the client had sent before the response "
@@ -94,6 +100,9 @@ def sse_stream_ended(facts: Facts) -> Iterator[Claim]:
         yield Claim(title, next_step, [*symptoms], side=side)
         break
 
+
+LONG_ENOUGH_FOR_A_LIMIT = 8.0
+"""Seconds of a stream that a limit of idle time may have ended."""
 
 AT_ONCE = 0.5
 """Seconds after a message in which a server that fails at it ends the stream."""
@@ -220,6 +229,39 @@ def sse_transport(facts: Facts) -> Iterator[Claim]:
             symptoms = [refusal, *facts.violations("ENV204", "ENV208", side=SERVER)]
             yield Claim(title, next_step, symptoms, is_observation=has_gone_on)
             break
+
+
+@cause(
+    "sse-answer-in-post",
+    "a server of HTTP+SSE answers in the body of the POST, and not on the stream",
+    Level.EXACT,
+    rules="LIFE114 HOST303",
+    positive=ex.session(
+        "@ http bare 2024-11-05",
+        ex.http("GET", 200, content_type=EVENTS),
+        ex.note("sse", http=50, stream="1", event="endpoint", data="/messages?s=1"),
+        ex.initialize(),
+        ex.welcome(),
+    ),
+    negative=ex.session("@ sse bare 2024-11-05", ex.initialize(), ex.answered(200), ex.welcome()),
+)
+def sse_answer_in_post(facts: Facts) -> Iterator[Claim]:
+    """A client of HTTP+SSE reads responses only from its stream: it waits there in vain, and then leaves."""
+    asked, answered = facts.client.last, facts.server.last
+    left = [each for each in facts.of(ClientLeft) if not each.is_initialized]
+    if not left or not endpoints(facts) or asked is None or answered is None:
+        return
+    if answered[0].frame.http != asked[0].frame.http:
+        return
+    title = (
+        f"the server sent {facts.server.last_message} in the body of the POST, and not on the SSE stream, on which the client waits "
+        f"for it: the client asked for nothing else, and left"
+    )
+    next_step = (
+        "let the server answer the POST with 202, and send each response as an event message on the stream of the session "
+        "(2024-11-05, HTTP with SSE); or offer Streamable HTTP, which may answer in the body"
+    )
+    yield Claim(title, next_step, [*left, *facts.violations("LIFE114", "HOST303")], side=SERVER)
 
 
 @cause(

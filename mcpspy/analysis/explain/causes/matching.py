@@ -55,8 +55,11 @@ def wrong_id(facts: Facts) -> Iterator[Claim]:
                     f"and value"
                 )
                 symptoms = [failed, *facts.violations("ENV204", "ENV205", "ENV207", "DATA102", side=side)]
+                symptoms += [left for left in facts.of(ClientLeft) if finding in left.findings]
                 lines = [evidence(finding.place, f"{finding.message} | {finding.excerpt}")]
-                yield Claim(title, next_step, symptoms, evidence=lines, side=side)
+                # A gateway that reads messages and writes them again may have changed the id.
+                is_of_gateway = not facts.is_stdio and given == f'"{failed.id}"'
+                yield Claim(title, next_step, symptoms, evidence=lines, side="" if is_of_gateway else side)
                 break
 
 

@@ -85,6 +85,13 @@ START_TROUBLES = (
                     "addon without a build for it, or start it with the version that the addon was made for"
                 ),
             ),
+            (
+                "no interpreter found in",
+                (
+                    "install Python where the host runs (in its container image, too), or let uv fetch one: uv python install, and "
+                    "UV_PYTHON_DOWNLOADS=automatic"
+                ),
+            ),
             ("", "start it with a newer interpreter: give its absolute path in the host's configuration"),
         ),
         named_by="pip, uv, npm (EBADENGINE) and .NET state what they require; Node.js names an addon of "
@@ -107,12 +114,13 @@ START_TROUBLES = (
         |java|ruby|bun|deno)\b.{0,20}\d
         |(?:File|Blob|fetch|crypto|WebSocket|ReadableStream|CustomEvent|Headers)\ is\ not\ defined
         |Object\.groupBy\ is\ not\ a\ function
-        |no\ interpreter\ found\ for\ python|Unexpected\ token\ '(?:with|assert)'
+        |no\ interpreter\ found\ (?:for\ python|in\ (?:managed|search|system|virtual))|Unexpected\ token\ '(?:with|assert)'
         |must\ install\ or\ update\ \.NET|net\d\.\d\ .{0,40}not\ found""",
         side="",
         only_at_start=True,
         errors=(
             "weather requires Python >=3.14",
+            "error: No interpreter found in managed installations or search path",
             "SyntaxError: Unexpected token '.'",
             "TypeError: unsupported operand type(s) for |: 'type' and 'NoneType'",
             "The module was compiled against a different Node.js version using NODE_MODULE_VERSION 115.",
