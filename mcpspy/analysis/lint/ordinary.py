@@ -43,7 +43,7 @@ from mcpspy.core.session.exchange import Exchange, State
 from mcpspy.core.session.session import Change
 
 KNOWN = frozenset(
-    """AGENT101 AGENT102 AGENT103 AGENT104 DATA201 DATA301 DATA302 DATA303 DATA307 DATA411 DATA603 DATA706 ENV104 ENV105 ENV106 ENV107 ENV108
+    """AGENT101 AGENT102 AGENT103 AGENT104 DATA201 DATA301 DATA302 DATA303 DATA305 DATA307 DATA411 DATA603 DATA706 ENV104 ENV105 ENV106 ENV107 ENV108
     ENV110 ENV113 ENV117 ENV201 ENV202 ENV204 ENV205 ENV206 ENV207 ENV208 HOST201 HOST202 HOST301 HOST302 LIFE102 LIFE103 LIFE106 LIFE113
     HTTP101 HTTP102 HTTP103 HTTP104 HTTP106 HTTP202 HTTP205 HTTP302 HTTP303 HTTP304 HTTP307 HTTP502
     LIFE202 LIFE302 LIFE303 LIFE406
@@ -444,7 +444,7 @@ class OrdinaryCalls:
         structured, output = bytes(result.structured), None if tool is None else tool.output
         if bool(result.type) != (revision >= MODERN):
             return False
-        if structured and (structured[:1] != b"{" or self._is_hidden()):
+        if structured and (structured[:1] != b"{" or not result.content or self._is_hidden()):
             return False
         if output is not None and (
             output.accepts(loads(structured)) is False if structured else not result.is_error

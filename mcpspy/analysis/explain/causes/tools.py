@@ -1,4 +1,4 @@
-"""Calls of tools that the server does not know, or whose results its own library refuses."""
+"""Calls of tools that the server does not know, or whose results its own library or some hosts do not take."""
 
 from __future__ import annotations
 
@@ -254,3 +254,22 @@ FailureRow(
     ),
     negative=ex.session(ex.call(), ex.error("Invalid arguments for tool a", -32602)),
 ).define(__name__)
+
+
+@cause(
+    "text-missing",
+    "a result has structured content, and nothing else",
+    Level.GENERAL,
+    rules="DATA305",
+    positive=ex.session(ex.call(), ex.result(content=[], structuredContent={"sum": 1})),
+    negative=ex.session(
+        ex.call(), ex.result(content=[{"type": "text", "text": '{"sum":1}'}], structuredContent={"sum": 1})
+    ),
+)
+def text_missing(facts: Facts) -> Iterator[Claim]:
+    """Hosts that know only `content` show an empty result, to people and to the model; nothing fails."""
+    violations = facts.violations("DATA305", side=SERVER)
+    if violations:
+        title = "a result has only structuredContent, and its content is empty: some hosts show nothing of it"
+        next_step = "let the server put the same JSON into a text block of content (2025-11-25, Tools, Structured Content)"
+        yield Claim(title, next_step, [*violations], side=SERVER, is_observation=True)
