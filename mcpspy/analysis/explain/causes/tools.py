@@ -1,4 +1,4 @@
-"""Calls of tools that the server does not know, or whose results its own library or some hosts do not take."""
+"""Calls of tools that the server does not know, and results that a library or host refuses."""
 
 from __future__ import annotations
 
