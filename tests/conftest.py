@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import sys
 import tempfile
 from base64 import b64decode
@@ -157,3 +158,11 @@ def runtime(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("MCPSPY_RUNTIME", str(folder))
     yield folder
     shutil.rmtree(folder)
+
+
+@pytest.fixture
+def refusing_port() -> Iterator[int]:
+    """A port of 127.0.0.1 that refuses connections: it is taken, and no one listens. A free one may become a server's."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield taken.getsockname()[1]

@@ -20,7 +20,7 @@ from mcpspy.io.recording import writer
 from tests.io.http_spy import EVENTS, JSON, PING, PONG, chunk, closed, event, plain
 
 if TYPE_CHECKING:
-    from tests.io.http_spy import Client, Start
+    from tests.io.http_spy import Call, Client, Spy, Start
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -415,9 +415,9 @@ async def test_the_last_bytes_of_a_dying_server_are_recorded_as_incomplete(proxy
     ],
 )
 async def test_a_server_that_is_down_is_a_502_by_name_with_the_id(
-    proxy: Start, unused_tcp_port: int, body: bytes, asked: bytes
+    proxy: Start, refusing_port: int, body: bytes, asked: bytes
 ) -> None:
-    down = f"http://127.0.0.1:{unused_tcp_port}"
+    down = f"http://127.0.0.1:{refusing_port}"
     async with proxy(origin=down) as spy:
         client = await spy.client()
         await client.post(body)
@@ -1088,17 +1088,23 @@ async def uploaded(client: Client, piece: bytes, count: int) -> ConnectionError 
     return None
 
 
+async def get_on_a_used_connection(spy: Spy, client: Client) -> Call:
+    """Return the GET of a client that comes to the server on the connection of an answered POST."""
+    await client.post(PING)
+    first = await spy.server.call()
+    await first.send(plain(PONG, JSON))
+    await client.answer()
+    await client.ask("GET", "/mcp")
+    second = await spy.server.call()
+    assert second.writer is first.writer
+    return second
+
+
 async def test_only_a_request_without_a_body_and_an_effect_is_sent_again(proxy: Start) -> None:
     """The server closes an idle connection while the request is on its way (RFC 9110, 9.2.2)."""
     async with proxy() as spy:
         client = await spy.client()
-        await client.post(PING)
-        first = await spy.server.call()
-        await first.send(plain(PONG, JSON))
-        await client.answer()
-        await client.ask("GET", "/mcp")
-        second = await spy.server.call()
-        assert second.writer is first.writer
+        second = await get_on_a_used_connection(spy, client)
         second.writer.close()
         third = await spy.server.call()
         await third.send(plain(b"", status="405 Method Not Allowed"))
@@ -1110,13 +1116,7 @@ async def test_a_stream_that_the_server_breaks_off_is_not_asked_for_again(proxy:
     """The connection had been used before, and the response had begun: what the client has of it cannot be continued."""
     async with proxy() as spy:
         client = await spy.client()
-        await client.post(PING)
-        first = await spy.server.call()
-        await first.send(plain(PONG, JSON))
-        await client.answer()
-        await client.ask("GET", "/mcp")
-        second = await spy.server.call()
-        assert second.writer is first.writer
+        second = await get_on_a_used_connection(spy, client)
         await second.send(EVENTS)
         assert (await client.head())[0] == "HTTP/1.1 200 OK"
         second.writer.close()

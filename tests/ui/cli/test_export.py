@@ -297,11 +297,11 @@ def test_a_state_folder_that_cannot_be_written_is_one_line(
 def test_a_collector_that_is_not_there_is_one_line(
     make_recording: Make,
     capsys: pytest.CaptureFixture[str],
-    unused_tcp_port: int,
+    refusing_port: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "0.5")
-    assert main(["export", str(make_recording()), "--endpoint", f"http://127.0.0.1:{unused_tcp_port}"]) == 3
+    assert main(["export", str(make_recording()), "--endpoint", f"http://127.0.0.1:{refusing_port}"]) == 3
     printed = capsys.readouterr().err
     assert printed.startswith("mcpspy: cannot send to http://127.0.0.1:")
     assert printed.count("\n") == 1
