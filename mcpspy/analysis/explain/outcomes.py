@@ -267,7 +267,6 @@ class RequestOutcomes:
         if known.asked_at is not None and known.answer_at is not None:
             self._add_asked_late(exchange, known, known.asked_at, known.answer_at)
         if state is _OK:
-            self._facts.text_ids_answered += request.id.startswith('"')
             self._succeed(exchange, known)
             return
         if not self._is_symptom(exchange, known):
@@ -282,6 +281,7 @@ class RequestOutcomes:
         """Take a request that succeeded."""
         request = exchange.request
         self._facts.answered[request.frame.side, request.method] += 1
+        self._facts.text_ids_answered += request.id.startswith('"')
         if len(self._facts.http.begun) > 1 and known.answer_at is not None:
             self._facts.http.answered_in[request.frame.stream or ""] = known.answer_at
         if known.answer_at is not None and known.answer_at - request.frame.at >= PATIENCE:

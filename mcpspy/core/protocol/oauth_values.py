@@ -59,24 +59,25 @@ class KnownValues:
 
 
 class IssuedTokens:
-    """The tokens that clients got, as hashes in the order of their issue, each with the number of its flow."""
+    """The tokens that clients got, as hashes: the flow of each, and the last one of each flow. At most some."""
 
     def __init__(self) -> None:
         self._flows: dict[int, int] = {}
+        self._last: dict[int, int] = {}
 
     def add(self, token: object, flow: int) -> None:
         """Remember the token of an answer; anything but a string is ignored."""
         if isinstance(token, str):
-            self._flows.pop(hash(token), None)
-            self._flows[hash(token)] = flow
-            if len(self._flows) > MAX_KNOWN:
-                del self._flows[next(iter(self._flows))]
+            for known, key, value in ((self._flows, hash(token), flow), (self._last, flow, hash(token))):
+                known.pop(key, None)
+                known[key] = value
+                if len(known) > MAX_KNOWN:
+                    del known[next(iter(known))]
 
     def is_replaced(self, token: str) -> bool:
         """Return whether the client has got another token in the same flow since, such as by a refresh."""
         flow = self._flows.get(hash(token))
-        later = list(self._flows)[list(self._flows).index(hash(token)) + 1 :] if flow is not None else []
-        return any(self._flows[each] == flow for each in later)
+        return flow is not None and self._last.get(flow, hash(token)) != hash(token)
 
 
 def _hash(name: str, value: str) -> int:

@@ -3,6 +3,7 @@
 from mcpspy.analysis.explain.causes import (
     apps,
     arguments,
+    bodies,
     connection,
     definitions,
     ending,
@@ -55,6 +56,7 @@ AREAS = (
         silent_starts,
         unanswered,
         connection,
+        bodies,
         headers,
         http_sessions,
         lost_sessions,

@@ -91,9 +91,8 @@ def host_refused(facts: Facts) -> Iterator[Claim]:
             name, value, proxy = "Origin", exchange.request.get("origin", ""), ""
         who = who_refused(exchange)
         if who != "the server" and exchange.media_type != "text/html" and (is_host or is_origin):
-            who = (
-                f"the server behind {who.removeprefix('the ')}"  # Proxies pass the words of such a check on.
-            )
+            # Proxies pass the words of such a check on.
+            who = f"the server behind {who.removeprefix('the ')}"
         title = f"{who} refuses the {name} {quote(value, 80)} (HTTP {exchange.status}): {quote(words)}"
         next_step = f"add the name to the server's allowed {name.lower()}s{proxy}"
         # Its list of names, a proxy that changes Host, or the URL: which of them is wrong is open.
