@@ -120,6 +120,10 @@ _FRAME = re.compile(
     r"^\s*(?:at |File \"|in |from |\^|~|\d+ \||\.\.\. \d+ more|#\d+ |[\w./$]+\.go:\d+|\S+\(0x)"
 )
 
+_LINK = re.compile(r"^\s*[├╰]─▶ ")
+_OF_INNER = re.compile(r"^\s+(?:fatal|error): \S")
+"""The chain of reasons below an error of uv, of which the last one is the most specific, and the words of a program that it ran."""
+
 _GOES_ON = re.compile(r"was compiled against a different")
 """The second line of the error of Node.js about an addon for another version, which names both versions after it."""
 
@@ -180,7 +184,10 @@ def named_error(lines: Sequence[PrintedLine], *, certain: bool = False) -> Named
     if found is None:
         return None
     text = texts[found].strip()
-    if _PANIC.match(text) and found + 1 < len(texts):  # Rust prints the message on the next line.
+    if chain := [each for each in texts[found + 1 :] if _LINK.match(each)]:
+        end = next((each for each in reversed(texts[found + 1 :]) if _OF_INNER.match(each)), chain[-1])
+        text = f"{text}: {_LINK.sub('', end).strip()}"
+    elif _PANIC.match(text) and found + 1 < len(texts):  # Rust prints the message on the next line.
         text = f"panic: {texts[found + 1].strip() or text}"
     elif text.endswith(":") and found + 1 < len(texts) and not _FRAME.match(texts[found + 1]):
         text = f"{text} {texts[found + 1].strip()}"

@@ -33,6 +33,8 @@ def _objects(value: object) -> list[dict[str, object]]:
 class ListedFacts(Struct):
     apps: AppFacts = field(default_factory=AppFacts)
     tools: set[str] = field(default_factory=set)
+    removed: set[str] = field(default_factory=set)
+    """Those that the latest list does not have."""
     resources: set[str] = field(default_factory=set)
     """URIs of resources, at most `MAX_TOOLS`."""
     templates: list[str] = field(default_factory=list)
@@ -82,6 +84,8 @@ class ListedFacts(Struct):
                 line = evidence(place, f"{request.method}: nextCursor is {cursor}")
                 self.next_pages[request.method] = cursor or "", line
             if request.method == "tools/list":
+                if not request.subject:  # The first page.
+                    self.removed = set(self.tools)
                 self._add_tools(what, place)
             elif request.method in ("resources/list", "resources/templates/list"):
                 self._add_resources(what)
@@ -109,6 +113,7 @@ class ListedFacts(Struct):
             if not isinstance(tool, dict) or not isinstance(name := tool.get("name"), str):
                 continue
             self.tools.add(name)
+            self.removed.discard(name)
             self.apps.add_tool(tool, name, place)
             inputs = tool.get("inputSchema")
             named = inputs.get("properties") if isinstance(inputs, dict) else None

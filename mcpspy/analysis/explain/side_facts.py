@@ -44,25 +44,41 @@ _WORD = re.compile(r"[^\W\d_]{3,40}")
 _ESCAPE = re.compile(r"\\+u([0-9a-fA-F]{4})")
 
 
+_FOREIGN = re.compile(r"[^\x00-\x7f]{3,60}")
+_MARKS = re.compile(rb"\?{3,60}")
+
+MAX_OTHER_MARKS = 4
+"""Question marks in a row that people write."""
+
+
 class ChangedText(NamedTuple):
     """A word that came back as its bytes look in another encoding."""
 
     sent: str
     received: str
     encoding: str
+    """Empty if its characters came back as question marks."""
 
 
 class SentText(Struct):
     """Words that the client sent, as a server that reads them in another encoding than UTF-8 would have them."""
 
     misread: dict[str, ChangedText] = field(default_factory=dict)
+    lost: dict[int, str] = field(default_factory=dict)
+    """Length of a text outside ASCII → the text, of which a server that writes a code page has only question marks."""
+    lost_in: set[str] = field(default_factory=set)
+    """Those that came back so."""
     changed: tuple[ChangedText, EntryPosition] | None = None
     """The first such word in a result."""
 
     def add_sent(self, data: bytes) -> None:
         if data.isascii() and data.find(b"\\u") < 0:
             return
-        for word in dict.fromkeys(_WORD.findall(_unescaped(data))):
+        text = _unescaped(data)
+        for foreign in _FOREIGN.findall(text):
+            if len(self.lost) < MAX_SENT:
+                self.lost.setdefault(len(foreign), foreign)
+        for word in dict.fromkeys(_WORD.findall(text)):
             if word.isascii() or len(self.misread) >= MAX_SENT * len(CODE_PAGES):
                 continue
             for encoding in CODE_PAGES:
@@ -75,9 +91,21 @@ class SentText(Struct):
     def add_received(self, data: bytes, place: EntryPosition) -> None:
         if self.changed is None:
             text = _unescaped(data)
+            if not text and b"???" in data:
+                self._add_lost(data, place)
             found = next((each for each in self.misread.values() if each.received in text), None)
             if found is not None:
                 self.changed = found, place
+
+    def _add_lost(self, data: bytes, place: EntryPosition) -> None:
+        """Add a result that is all ASCII; three question marks alone may mean something else."""
+        for marks in _MARKS.findall(data):
+            if (sent := self.lost.get(len(marks))) is None:
+                continue
+            self.lost_in.add(sent)
+            if len(marks) > MAX_OTHER_MARKS or len(self.lost_in) > 1:
+                self.changed = ChangedText(sent, marks.decode(), ""), place
+                return
 
 
 def _unescaped(data: bytes) -> str:

@@ -19,7 +19,7 @@ from mcpspy.analysis.lint.failure_text import may_be_failure
 from mcpspy.analysis.lint.finding import EntryPosition, EventKind
 from mcpspy.analysis.lint.host_profiles import HostProfile
 from mcpspy.analysis.lint.rule import LintRule
-from mcpspy.analysis.lint.rules.agent import Calls, FailedRequests
+from mcpspy.analysis.lint.rules.agent import Calls, FailedRequests, may_name_object
 from mcpspy.analysis.lint.rules.http import SESSION, VERSION
 from mcpspy.analysis.lint.rules.http_requests import METHOD, NAME
 from mcpspy.analysis.lint.rules.methods import has_capability
@@ -43,7 +43,7 @@ from mcpspy.core.session.exchange import Exchange, State
 from mcpspy.core.session.session import Change
 
 KNOWN = frozenset(
-    """AGENT101 AGENT102 AGENT103 AGENT104 DATA201 DATA301 DATA302 DATA303 DATA305 DATA307 DATA411 DATA603 DATA706 ENV104 ENV105 ENV106 ENV107 ENV108
+    """AGENT101 AGENT102 AGENT103 AGENT104 AGENT107 DATA201 DATA301 DATA302 DATA303 DATA305 DATA307 DATA411 DATA603 DATA706 ENV104 ENV105 ENV106 ENV107 ENV108
     ENV110 ENV113 ENV117 ENV201 ENV202 ENV204 ENV205 ENV206 ENV207 ENV208 HOST201 HOST202 HOST301 HOST302 LIFE102 LIFE103 LIFE106 LIFE113
     HTTP101 HTTP102 HTTP103 HTTP104 HTTP106 HTTP202 HTTP205 HTTP302 HTTP303 HTTP304 HTTP307 HTTP502
     LIFE202 LIFE302 LIFE303 LIFE406
@@ -455,7 +455,7 @@ class OrdinaryCalls:
         text = b""
         for each in result.content:
             text = bytes(each.text)
-            if text[:1] != b'"':
+            if text[:1] != b'"' or may_name_object(text):
                 return False
         return result.is_error or len(result.content) != 1 or not may_be_failure(text, subject)
 

@@ -8,6 +8,7 @@ from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import EvidenceLine, quote
 from mcpspy.analysis.explain.facts import Facts
+from mcpspy.analysis.explain.symptoms import ERRORS
 from mcpspy.core.protocol.extensions import declared
 from mcpspy.core.protocol.extensions.ui import EXTENSION, MEDIA_TYPE
 from mcpspy.core.protocol.spec import CLIENT, SERVER
@@ -78,10 +79,14 @@ def not_shown(facts: Facts) -> Iterator[Claim]:
     "app-invalid",
     "the page of an app is missing, invalid, or loads what its csp does not name",
     Level.SPECIFIC,
-    rules=_RULES,
+    rules=(*_RULES, "LIFE106"),
     positive=(
         ex.session(_host(MEDIA_TYPE), _LISTED, _read(media="text/html")),
         ex.session(_host(MEDIA_TYPE), _LISTED, _read()),
+        ex.session(
+            *(_host(MEDIA_TYPE), _LISTED, ex.request("resources/read", 4, uri=_URI)),
+            ex.error("Method not found", -32601, 4),
+        ),
     ),
     negative=ex.session(_host(MEDIA_TYPE), _LISTED, _read(resourceDomains=["https://cdn.example"])),
 )
@@ -105,6 +110,18 @@ def invalid(facts: Facts) -> Iterator[Claim]:
             symptoms=[*found, *failed],
             side=SERVER,
         )
+    named = {uri: (tool, line) for tool, (uri, line) in facts.listed.apps.tools.items()}
+    for each in facts.failed(*ERRORS) if not found else ():
+        if each.method == "resources/read" and each.subject in named:
+            tool, line = named[each.subject]
+            yield Claim(
+                title=f"the tool {quote(tool)} names the page {quote(each.subject)}, which the server refuses to the client: {quote(each.words)}",
+                next_step="let the server declare resources and serve this page in resources/read, or not name it in _meta.ui.resourceUri",
+                symptoms=[each, *facts.violations("LIFE106", side=CLIENT)],
+                evidence=[line],
+                side=SERVER,
+                level=Level.EXACT,
+            )
     for uri, origin, member, line in facts.listed.apps.blocked[:1]:
         title = f"the app {quote(uri)} loads from {quote(origin)}, which {member} of its csp does not name: a host blocks that"
         next_step = f"add {origin} to _meta.ui.csp.{member} of the resource, or put everything into the page"

@@ -68,6 +68,13 @@ def _is_about_arguments(failed: FailedRequest, *, is_prompt: bool, is_broken: bo
     return is_broken or is_prompt or (failed.method == "tools/call" and is_said)
 
 
+_OF_SCHEMA = re.compile(
+    r"(?i)\brequired\b|\bmissing\b|\bunexpected\b|\bunknown\b|\bunrecogni|\badditional\b|\bexpected\b|\btype\b|_type\b"
+    r"|\b(?:must|should) be (?:a |an )?(?:valid )?(?:string|number|integer|object|array|boolean|list|dict)"
+)
+"""The words of a validator for what a schema states: members, and their types."""
+
+
 _NO_OBJECT = re.compile(
     r"(?is)(?:\bexpected\W{1,6}object\b.{0,120}\bpath\W{1,6}\[\s*\]|\bpath\W{1,6}\[\s*\].{0,120}\bexpected\W{1,6}object\b)"
 )
@@ -153,7 +160,9 @@ def invalid_arguments(facts: Facts) -> Iterator[Claim]:
                 "of sending empty texts"
             )
         elif failed.subject in facts.listed.tools:
-            side = SERVER
+            side = (
+                SERVER if _OF_SCHEMA.search(failed.words[:400]) else ""
+            )  # A check of values need not be in the schema.
             next_step = (
                 "the arguments fit the schema that the server listed, and it refused them: let the "
                 "schema state what the tool requires"
@@ -171,7 +180,7 @@ def invalid_arguments(facts: Facts) -> Iterator[Claim]:
             next_step = (
                 f"correct the form of this request in the client: {broken[0].code} (mcpspy lint explains it)"
             )
-        if side == SERVER:
+        if not broken and not is_prompt and failed.subject in facts.listed.tools:
             title = (
                 f"{failed.about}: the server refused arguments that fit the schema it listed: {quote(words)}"
             )
@@ -337,9 +346,21 @@ def argument_as_text(facts: Facts) -> Iterator[Claim]:
     "the server misses an argument that was sent",
     Level.EXACT,
     rules="DATA301",
-    positive=ex.session(
-        ex.request("tools/call", name="a", arguments={"city": "Rome"}),
-        ex.done(2, 'Cannot read "city" because it is null', isError=True),
+    positive=(
+        ex.session(
+            ex.request("tools/call", name="a", arguments={"city": "Rome"}),
+            ex.done(2, 'Cannot read "city" because it is null', isError=True),
+        ),
+        ex.session(
+            ex.call(),
+            ex.done(
+                *(
+                    2,
+                    "Name for argument of type [long] not specified, and parameter name information not available",
+                ),
+                isError=True,
+            ),
+        ),
     ),
     negative=(
         ex.session(ex.call(), ex.done(2, "city is required", isError=True)),
@@ -359,6 +380,13 @@ def argument_not_read(facts: Facts) -> Iterator[Claim]:
     """
     for failed in errors(facts):
         words = failed.words[:400]
+        if failed.method == "tools/call" and "parameter name information not available" in words:
+            title = (
+                f"{failed.about}: the server does not know the names of its parameters: {quote(words)}"
+            )
+            next_step = "compile the server with -parameters (javac, kotlinc: -java-parameters), or name each parameter in its annotation"
+            yield Claim(title, next_step, [failed], side=SERVER)
+            continue
         absent = _ABSENT.search(words)
         if failed.method != "tools/call" or absent is None or "header" in words:
             continue

@@ -91,6 +91,15 @@ _TABLE = (
         negative=ex.session(ex.call(), ex.done(2, "no file is missing")),
     ),
     _Row(
+        "object-as-text",
+        "a result has the name of an object in place of its content",
+        rules="AGENT107",
+        next_step="let the server write the object as JSON (JSON.stringify, json.dumps), and await what is asynchronous, before it makes a "
+        "text block of it",
+        positive=ex.session(ex.call(), ex.done(2, "[object Object]")),
+        negative=ex.session(ex.call(), ex.done(2, '{"temperature":21}')),
+    ),
+    _Row(
         "response-to-notification",
         "the server answered a notification",
         rules="ENV206",
@@ -253,6 +262,8 @@ def _define(row: _Row) -> None:
             claim.is_observation = row.is_observation
             if first.code == "AGENT103":
                 _blame(facts, claim, first.message)
+            if first.code == "HOST301":
+                claim.side = ""  # The work may take as long, or the limit be too short for it.
             is_exact = first.code.startswith("HOST") and not row.is_observation
             claim.level = Level.EXACT if is_exact else None
             yield claim

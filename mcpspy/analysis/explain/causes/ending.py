@@ -7,13 +7,14 @@ from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.leaving import SECONDS_TO_LEAVE
-from mcpspy.analysis.explain.causes.requests import LONG_WAIT
+from mcpspy.analysis.explain.causes.requests import LONG_WAIT, SHORT_WAIT, is_limit
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import NamedError, clause, evidence, quote
 from mcpspy.analysis.explain.facts import PATIENCE, Facts
 from mcpspy.analysis.explain.symptoms import FailedRequest, ServerEnd
 from mcpspy.core.counted import counted, duration
 from mcpspy.core.protocol.spec import CLIENT, SERVER
+from mcpspy.core.session.exchange import State
 
 _BROKEN_PIPE = re.compile(
     r"(?i)\bEPIPE\b|broken ?pipe|write after end|ERR_STREAM_(?:WRITE_AFTER_END|DESTROYED)"
@@ -298,4 +299,18 @@ def stopped_by_host(facts: Facts) -> Iterator[Claim]:
         last = max(facts.client.last_at or 0.0, facts.server.last_at or 0.0)
         title = f"the host stopped the server with SIGTERM {duration(sent.at - last)} after the last message, and had not closed its stdin"
         next_step = "if the session should have continued: look into the log of the host; the server did not end by itself"
-        yield Claim(title, next_step, [], evidence=[evidence(place, "signal: SIGTERM")], is_observation=True)
+        # A host that has waited for as long as a limit may have stopped it for that.
+        cut_off = [
+            each
+            for each in facts.failed(State.UNANSWERED)
+            if each.side == CLIENT
+            and not each.is_handshake
+            and each.asked_at <= sent.at
+            and each.took < SHORT_WAIT
+            and not is_limit(each.took)
+        ]
+        if cut_off:
+            title = f"the host stopped the server with SIGTERM {duration(sent.at - cut_off[0].asked_at)} after {cut_off[0].about}, before a response"
+        claim = Claim(title, next_step, [*cut_off], evidence=[evidence(place, "signal: SIGTERM")])
+        claim.level, claim.is_observation = Level.SPECIFIC, not cut_off
+        yield claim

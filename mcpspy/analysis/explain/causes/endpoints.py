@@ -268,8 +268,8 @@ def page_in_place(facts: Facts) -> Iterator[Claim]:
         if not is_success or exchange.method != "POST" or exchange.error or exchange.request_number is None:
             continue
         kind = exchange.media_type
-        if kind in (JSON, EVENTS):
-            continue
+        if kind in (JSON, EVENTS) or (endpoints(facts) and not exchange.words):
+            continue  # In HTTP+SSE, the response comes on the stream.
         side = ""  # The URL may be wrong, or the server have no route of MCP there.
         next_step = (
             "check the URL, and what is in front of the server: a web page answered, and not the MCP endpoint"

@@ -70,7 +70,7 @@ def _trouble_around(
     facts: Facts, named: NamedError, *, at_start: bool
 ) -> tuple[Trouble, str, EvidenceLine] | None:
     """Return the trouble of the error of a server that ended, and the line that names it, which may be one before it."""
-    lines = [line for line in facts.stderr if line.at <= named.line.at + 0.5][-8:]
+    lines = [line for line in facts.stderr if line.at <= named.line.at + 0.5][-12 if at_start else -8 :]
     texts = [(line.text.strip(), line.evidence) for line in reversed(lines)]
     if trouble := trouble_of(named.text, at_start=at_start):
         setting = _setting_before(facts, named) if at_start and trouble.code == "file-missing" else None

@@ -9,8 +9,8 @@ from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.definition import FailureRow
 from mcpspy.analysis.explain.causes.requests import has_fixed_form, held_up
 from mcpspy.analysis.explain.claims import Claim, Level, cause
-from mcpspy.analysis.explain.evidence import BUG, clause, named_error, quote
-from mcpspy.analysis.explain.facts import Facts
+from mcpspy.analysis.explain.evidence import BUG, NamedError, clause, named_error, quote
+from mcpspy.analysis.explain.facts import PATIENCE, Facts
 from mcpspy.analysis.explain.symptoms import ERRORS, FailedRequest
 from mcpspy.core.protocol.spec import CLIENT, SERVER, other
 from mcpspy.core.session.exchange import State
@@ -89,6 +89,13 @@ def capability_missing(facts: Facts) -> Iterator[Claim]:
         is_unknown = failed.code == -32601 and failed.side == CLIENT
         if failed.code == -32021 or (is_found and not is_unknown):
             who, peer = failed.side, other(failed.side)
+            if failed.code == -32021:  # The receiver needs it of the sender (2026-07-28, Error codes).
+                title = f"{failed.about} needs a capability that the {who} has not declared: {quote(failed.words)}"
+                next_step = f"use a {who} that declares it, or switch it on there; a {peer} that is meant for all should have a way without it"
+                yield Claim(
+                    title, next_step, [failed, *facts.violations(*rules, side=who)], level=Level.EXACT
+                )
+                continue
             title = (
                 f"the {who} sent {failed.about}, and the {peer} has not declared that it can do this: "
                 f"{quote(failed.words)}"
@@ -341,11 +348,43 @@ def request_failed(facts: Facts) -> Iterator[Claim]:
         yield Claim(title, next_step, [failed], evidence=lines, side=side)
 
 
+_AT_NOTIFICATION = re.compile(r"(?i)\b(?:error|exception|fail\w*|panic)\b.{0,80}\b(notifications/[\w/]+)")
+_HAS_NO_HANDLER = re.compile(
+    r"(?i)\b(?:unknown|no handler|not supported|unsupported|unhandled|ignor\w+|not found)\b"
+)
+"""A server that does not need this notification."""
+
+
+def _failed_at_notification(facts: Facts) -> Iterator[Claim]:
+    """Yield a claim of a notification at which the server failed: as it has no response, only stderr has the error."""
+    for line in facts.stderr:
+        found = _AT_NOTIFICATION.search(line.text)
+        if found is None or not facts.client.methods[found[1]] or _HAS_NO_HANDLER.search(line.text):
+            continue
+        after = [each for each in facts.stderr if line.place <= each.place and each.at - line.at < PATIENCE]
+        error = named_error(after) or NamedError(line, line.text.strip(), "")
+        yield Claim(
+            title=f"the server failed at {found[1]}, which gets no response: {quote(error.framed)}",
+            next_step="correct what this error names, or update the server's SDK; what the server does at this notification did not happen",
+            symptoms=[],
+            evidence=[line.evidence, error.evidence],
+            side=SERVER if BUG.search(error.text) or "Exception" in error.text else "",
+        )
+        return
+
+
 @cause(
     "error-printed",
     "the server printed an error, and no request failed",
     Level.GENERAL,
-    positive=ex.session(ex.call(), ex.stderr("InvalidGrantError: Missing code verifier"), ex.done()),
+    positive=(
+        ex.session(ex.call(), ex.stderr("InvalidGrantError: Missing code verifier"), ex.done()),
+        ex.session(
+            ex.stderr("ERROR Protocol -- Error handling notification: notifications/initialized"),
+            ex.stderr("java.util.NoSuchElementException: Key method is missing in the map."),
+            *(ex.call(), ex.done()),
+        ),
+    ),
     negative=(
         ex.session(ex.call(), ex.stderr("INFO: 0 errors"), ex.done()),
         ex.session(
@@ -355,6 +394,7 @@ def request_failed(facts: Facts) -> Iterator[Claim]:
 )
 def error_printed(facts: Facts) -> Iterator[Claim]:
     """A failure beside the protocol, such as the callback of a sign-in in a browser, is only on stderr."""
+    yield from _failed_at_notification(facts)
     until = facts.client.closed_at
     printed = [line for line in facts.stderr if until is None or line.at < until]
     error = None if facts.symptoms else named_error(printed, certain=True)

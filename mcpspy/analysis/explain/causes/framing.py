@@ -10,7 +10,7 @@ from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.requests import errors
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import EvidenceLine, evidence, quote
-from mcpspy.analysis.explain.facts import Facts
+from mcpspy.analysis.explain.facts import PATIENCE, Facts
 from mcpspy.analysis.explain.side_facts import OddLine
 from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, IgnoredResponse, Symptom
 from mcpspy.core.protocol.spec import CLIENT, SERVER, other
@@ -21,6 +21,9 @@ _BEGUN = re.compile(rb'(?s)^\s*[{\[].*"(?:jsonrpc|id)"')
 _RESULT = re.compile(rb'"(?:protocolVersion|serverInfo|tools|content|resources|prompts|capabilities)"')
 _STREAMS = {CLIENT: "stdin", SERVER: "stdout"}
 _SIDES = (CLIENT, SERVER)
+LARGE_LINE = 1 << 20
+"""Bytes of a message beyond which limits of clients are the reason why they end a session."""
+
 UNREADABLE = "ENV101 ENV102 ENV103 ENV110 ENV111 ENV113 ENV118 ENV119"
 
 
@@ -73,13 +76,23 @@ def content_length(facts: Facts) -> Iterator[Claim]:
     """
     for side in _SIDES:
         lines = [each for each in facts.sides[side].odd if CONTENT_LENGTH.match(each.data)]
-        if facts.is_stdio and lines:
+        # Other headers beside it are those of an HTTP exchange that a program prints.
+        others = [each for each in facts.sides[side].odd if _OTHER_HEADER.match(each.data)]
+        if facts.is_stdio and lines and not others:
             title = (
                 f"the {side} writes Content-Length headers, and the {other(side)} expects one message "
                 f"per line"
             )
             next_step = f"change the {side} to messages that end with a newline, or update its SDK"
-            yield claim_of_lines(facts, side, lines, title, next_step)
+            claim = claim_of_lines(facts, side, lines, title, next_step)
+            if side == CLIENT:  # It does not understand the server's messages, either.
+                claim.symptoms += [each for each in facts.of(ClientLeft) if each not in claim.symptoms]
+            yield claim
+
+
+_OTHER_HEADER = re.compile(
+    rb"(?i)^\s*(?!content-(?:length|type:\s*application/vscode))[a-z][a-z-]{2,40}:\s*\S"
+)
 
 
 def _encoding(line: OddLine) -> str:
@@ -140,6 +153,10 @@ def wrong_encoding(facts: Facts) -> Iterator[Claim]:
             ex.request("tools/call", name="a", arguments={"path": "/srv/Žižkov"}),
             ex.done(2, "No such file or directory: '/srv/Ĺ˝iĹľkov'", isError=True),
         ),
+        ex.session(
+            ex.request("tools/call", name="a", arguments={"text": "会议纪要明天好"}),
+            ex.done(2, "Typed ???????"),
+        ),
     ),
     negative=ex.session(
         ex.request("tools/call", name="a", arguments={"text": "Žižkov"}), ex.done(2, "Žižkov")
@@ -159,6 +176,15 @@ def text_misread(facts: Facts) -> Iterator[Claim]:
             "let the server read stdin as UTF-8 (Python: PYTHONUTF8=1 by env in the host's "
             "configuration), and repair what it has stored"
         )
+        if not text.encoding:
+            title = (
+                f"the client sent {quote(text.sent)!r}, and the server has {quote(text.received)!r}: it passes text through a code page "
+                f"that does not have these characters"
+            )
+            next_step = (
+                "let the server, and each program that it starts, read and write UTF-8: PYTHONUTF8=1 for Python, [Console]::OutputEncoding "
+                "= [Text.UTF8Encoding]::new($false) for PowerShell"
+            )
         lines = [evidence(place, f"{text.received} in place of {text.sent}")]
         # An error that repeats the word is about what the server has misread, such as a path that does not exist.
         words = (text.received, json.dumps(text.received)[1:-1])
@@ -230,6 +256,13 @@ def message_broken(facts: Facts) -> Iterator[Claim]:
                 f"look for a limit of the {side} or of a wrapper around it (4 KiB, 64 KiB, 1 MiB), and "
                 f"send whole lines"
             )
+            stopped = [note.at for note, _ in facts.notes.get("signal", []) if note.at <= line.at + PATIENCE]
+            if side == SERVER and stopped:
+                what = f"was not complete after {line.size:,} bytes, when the host stopped the server by a signal"
+                next_step = (
+                    "look in the client for its limit of the size of a message, and raise it; or let the server send less at once (pages, "
+                    "a file, a resource link)"
+                )
             if not line.is_whole and side == CLIENT:
                 next_step = "the line has no newline at its end: the client must write and flush whole lines"
         is_joined = _JOINED.search(line.data) is not None and not cut
@@ -243,6 +276,8 @@ def message_broken(facts: Facts) -> Iterator[Claim]:
         title = f"a message from the {side}{stream} {what}: {quote(text_of(line), 80)}"
         claim = claim_of_lines(facts, side, [line], title, next_step)
         claim.evidence = [*(line for violation in cut for line in violation.lines[:1]), *claim.evidence]
+        if side == SERVER and cut and "by a signal" in title:
+            claim.side = CLIENT if line.size > LARGE_LINE else ""
         if is_joined and side == CLIENT:
             claim.side = ""  # A proxy that several clients share writes to the same pipe.
         yield claim

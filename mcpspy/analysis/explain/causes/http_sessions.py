@@ -49,7 +49,7 @@ FailureRow(
     "with HTTP {status}: {words}",
     next_step="let the gateway or proxy behind mcpspy pass on the header Mcp-Session-Id of responses; "
     "ask the server directly to compare",
-    side="proxy",
+    side="",
     statuses=(400, 404),
     words="session",
     if_refused=_has_none,
@@ -272,7 +272,9 @@ def replicas(facts: Facts) -> Iterator[Claim]:
     yield from _unknown_to_its_stream(facts)
 
 
-_NOT_YET = re.compile(r"(?i)\bnot (?:yet |been )*initiali[sz]ed|before initiali[sz]ation")
+_NOT_YET = re.compile(
+    r"(?i)\bnot (?:yet |been )*initiali[sz]ed|before initiali[sz]ation|during (?:session )?initiali[sz]ation"
+)
 """A server that waits for the end of the handshake."""
 
 

@@ -18,7 +18,7 @@ from mcpspy.analysis.explain.causes.exchanges import (
 from mcpspy.analysis.explain.causes.requests import LONG_WAIT, without_response
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import clause, evidence, quote
-from mcpspy.analysis.explain.facts import Facts
+from mcpspy.analysis.explain.facts import PATIENCE, Facts
 from mcpspy.analysis.explain.symptoms import FailedRequest, RefusedExchange, Symptom
 from mcpspy.core.counted import counted, duration
 from mcpspy.core.protocol.spec import CLIENT, SERVER
@@ -59,22 +59,30 @@ def is_about_its_message(exchange: RefusedExchange, words: str) -> bool:
 def is_unread_notification(facts: Facts, exchange: RefusedExchange, words: str) -> bool:
     """Return whether a notification was refused without a word in a session that requests still used after it."""
     is_used = facts.http.accepted_at(exchange) > exchange.last_at
-    return exchange.asked.startswith("notifications/") and not words and is_used
+    is_mute = not words or NO_ROUTE.search(words) is not None
+    return exchange.asked.startswith("notifications/") and is_mute and is_used
 
 
 _EXPIRED_ALONE = re.compile(r"(?i)^(?!.*\b(?:or|invalid)\b).*\bexpired\b")
 """Words that say of a token that its time is over, and nothing else."""
-_STALE = re.compile(r"(?i)session|initiali[sz]ed")
+_STALE = re.compile(r"(?i)session|(?<!notifications/)initiali[sz]ed")
 _ALREADY = re.compile(r"(?i)already (?:connected|initiali[sz]ed|started)")
 """The SDKs: no session with this id, a second initialize, and a server object that has a transport."""
 
 _LOST = ex.session(ex.request("tools/list"), ex.answered(404, "Session not found"))
 
 
+_SESSIONS = re.compile(
+    r"(?i)(?:too many|max\w*|limit).{0,40}\bsessions\b|\bsessions\b.{0,40}(?:limit|max|reached)"
+)
+
+
 def _is_one_too_many(facts: Facts, exchange: RefusedExchange) -> bool:
     """Return whether the client began another session, and had not ended the earlier ones."""
     has_ended = any(method == "DELETE" for method, _ in facts.http.statuses)
-    return exchange.asked == "initialize" and not has_ended and facts.answered[CLIENT, "initialize"] >= 4
+    begun = facts.answered[CLIENT, "initialize"]
+    is_limit = _SESSIONS.search(exchange.words) is not None and begun > 1
+    return exchange.asked == "initialize" and not has_ended and (begun >= 4 or is_limit)
 
 
 _NO_ROOM = ex.session(ex.request("initialize", 14), ex.answered(503, "Too many sessions"))
@@ -267,7 +275,10 @@ def session_lost(facts: Facts) -> Iterator[Claim]:
     symptoms = lost if is_renewed else [*lost, *facts.violations("HTTP205")]
     refused_at = max(max(each.at, each.last_at) for each, _ in refused)
     has_begun_anew = any(at > refused_at for at, _ in facts.http.begun.values())
-    side = "" if is_renewed or is_new else CLIENT if status == 404 or is_ended else SERVER
+    # A client that sends nothing more may still have begun a new one; the server may have lost it without need.
+    is_used_on = count > 1 or facts.client.last_request_at - first.at > PATIENCE
+    side = "" if is_renewed or is_new else CLIENT if (status == 404 and is_used_on) or is_ended else SERVER
+    side = "" if status == 404 and not is_used_on and not is_ended else side
     if has_begun_anew and not is_ended and status == 404 and not is_new:
         side = ""
         title += ", and the client began a new one, as it should"

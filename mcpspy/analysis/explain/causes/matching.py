@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
-from mcpspy.analysis.explain.causes.requests import SILENT, without_response
+from mcpspy.analysis.explain.causes.requests import LONG_WAIT, SILENT, without_response
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import clause, evidence, quote
 from mcpspy.analysis.explain.facts import PATIENCE, Facts
@@ -124,14 +124,16 @@ def id_too_large(facts: Facts) -> Iterator[Claim]:
     small = [each for each in without_response(facts) if not _is_too_large(each.id)]
     for side in {each.side for each in failed}:
         affected = [each for each in failed if each.side == side]
-        if any(each.side == side for each in small) or not any(key[0] == side for key in facts.answered):
+        has_worked = any(key[0] == side for key in facts.answered)
+        # Without any answer, it is one of the reasons that a server may have.
+        if any(each.side == side for each in small) or not (has_worked or affected[0].took >= LONG_WAIT):
             continue
         title = (
-            f"{affected[0].about} has the id {affected[0].id}, which is beyond 2^53 - 1, and got no response; "
-            f"requests with small ids did"
+            f"{affected[0].about} has the id {affected[0].id}, which is beyond 2^53 - 1, and got no response"
         )
+        title += "; requests with small ids did" if has_worked else ""
         next_step = f"the {side} must use small ids: JavaScript reads larger ones as another number"
-        yield Claim(title, next_step, [*affected], side=side)
+        yield Claim(title, next_step, [*affected], side="")  # JSON-RPC allows them.
 
 
 def _is_too_large(id_: str | None) -> bool:

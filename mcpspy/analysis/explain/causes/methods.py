@@ -18,6 +18,7 @@ from mcpspy.analysis.explain.symptoms import (
     Symptom,
 )
 from mcpspy.core.protocol.spec import CLIENT, METHODS, SERVER, other
+from mcpspy.core.session.exchange import State
 
 _NO_PARAMS = re.compile(r"(?i)invalid (?:request )?param(?:eter)?s\.?")
 """The whole error of the Python SDK for a method that it does not know."""
@@ -110,6 +111,8 @@ def method_not_found(facts: Facts) -> Iterator[Claim]:
                 continue  # `notification-with-id` has the last.
             needed = (known.needs or "").partition(".")[0] if known is not None else ""
             is_declared = bool(needed) and needed in declared
+            if failed.subject in {uri for uri, _ in facts.listed.apps.tools.values()}:
+                continue  # The server's tools name this page: `app-invalid`.
             left: list[Symptom] = [
                 each
                 for each in facts.of(ClientLeft)
@@ -179,4 +182,14 @@ def notification_with_id(facts: Facts) -> Iterator[Claim]:
         title += clause(failed.words)
         next_step = f"let the {failed.side} send {failed.method} without an id, and not wait for a response"
         symptoms = [failed, *facts.violations("LIFE106", "LIFE108", "LIFE109", side=failed.side)]
+        if failed.method == "notifications/initialized":  # For the server, the handshake has no end.
+            symptoms += [
+                each
+                for each in errors(facts)
+                if each.at > failed.at and _NO_PARAMS.fullmatch(each.words.strip())
+            ]
+            # A client that takes the error for the response to its next request goes away then.
+            symptoms += [
+                each for each in facts.failed(State.UNANSWERED) if 0 < each.at - failed.at < SECONDS_TO_LEAVE
+            ]
         yield Claim(title, next_step, symptoms, side=failed.side)

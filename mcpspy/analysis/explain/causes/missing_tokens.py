@@ -174,7 +174,8 @@ def token_left_out(facts: Facts) -> Iterator[Claim]:
         for exchange, symptom in exchanges(facts, 401)
         if since is not None
         and exchange.at > since
-        and (exchange.method == "POST" or facts.http.has_accepted(exchange))
+        and (exchange.method in ("POST", "GET") or facts.http.has_accepted(exchange))
+        and not exchange.is_for_metadata
         and not exchange.has_token
         and exchange.agent in facts.http.agents  # Another program may have no token at all.
     ]

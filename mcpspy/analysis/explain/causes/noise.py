@@ -13,7 +13,7 @@ from mcpspy.analysis.explain.facts import PATIENCE, Facts
 from mcpspy.analysis.explain.side_facts import OddLine
 from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, RefusedExchange, ServerEnd, Symptom
 from mcpspy.core.protocol.refusal import refusal_words
-from mcpspy.core.protocol.spec import CLIENT, SERVER
+from mcpspy.core.protocol.spec import CLIENT, METHODS, SERVER
 from mcpspy.core.session.exchange import State
 
 _WRAPPED = re.compile(
@@ -377,3 +377,49 @@ def error_without_envelope(facts: Facts) -> Iterator[Claim]:
             )
         symptoms = [failed, *facts.of(ClientLeft), *facts.violations("ENV101", "ENV102", side=SERVER)]
         yield Claim(title, next_step, symptoms, side=side)
+
+
+_TERMINAL = re.compile(r"-(?:it|ti|t|tt)|--tty(?:=true)?")
+"""The options of docker, podman, kubectl and ssh for a terminal."""
+
+
+@cause(
+    "input-echoed",
+    "the server's stdout repeats what the client sends",
+    Level.EXACT,
+    positive=ex.session(
+        '@ bare command=["docker","run","-it","notes"]',
+        *("+ 0.01", ex.initialize(), ex.initialize().replace(">", "<", 1)),
+        '> {"id":1,"error":{"code":-32601,"message":"Method not found"}}',
+        '< {"id":1,"error":{"code":-32601,"message":"Method not found"}}',
+        ex.END,
+    ),
+    negative=ex.session(
+        ex.call(), ex.asked("roots/list"), '> {"id":7,"result":{"roots":[]}}', ex.done(), ex.END
+    ),
+)
+def input_echoed(facts: Facts) -> Iterator[Claim]:
+    """A terminal echoes each line of its input (docker run -t, ssh -t), and so does a command that is not the server, such as
+    cat. The client takes its own request for one of the server.
+    """
+    echoed = [
+        each
+        for each in facts.failed()
+        if each.side == SERVER and each.method in METHODS and METHODS[each.method].sender == CLIENT
+    ]
+    if not facts.is_stdio or not echoed or not facts.client.methods[echoed[0].method]:
+        return
+    title = f"the server's stdout repeats what the client sends, first {echoed[0].about}: the client takes it for a request of the server"
+    next_step = (
+        "look for what echoes stdin to stdout: a terminal between the client and the server (docker run -t, ssh -t, script), or a "
+        "command that is not the server"
+    )
+    side = ""
+    if option := next((word for word in facts.command if _TERMINAL.fullmatch(word)), ""):
+        side = "configuration"
+        next_step = f"remove the terminal from the command ({quote(option, 20)}; docker needs only -i): it echoes each line of its input"
+    affected = [*facts.failed(*_WITHOUT_RESULT), *facts.of(ClientLeft)]
+    yield Claim(title, next_step, [*echoed, *affected], side=side)
+
+
+_WITHOUT_RESULT = (State.UNANSWERED, State.CANCELLED, State.ERROR)

@@ -155,10 +155,21 @@ def by_error(facts: Facts, step: OauthStep, words: str) -> tuple[str, str]:
             "",
             next_step,
         )  # A code or refresh token that the one has used up or kept too long, or the other lost.
+    if _NO_GRANT.search(words):
+        return CLIENT if is_registered(facts) else "", (
+            "let the client register with each grant that it uses (grant_types: authorization_code and refresh_token), or allow this grant "
+            "for the client in the authorization server; until then sign in again"
+        )
     if (found := _by_client(facts, step, words)) is not None:
         return found
-    # Without words, the request may name a client or a redirect URI that was registered by hand, or is forgotten.
-    return SERVER if step.step == "token" else "", next_step
+    # The request may name a client or a redirect URI that was registered by hand, or is forgotten; of its values, nothing is recorded.
+    return "", next_step
+
+
+_NO_GRANT = re.compile(
+    r"(?i)unauthorized_client.*\bgrants?\b|not (?:allowed|authorized|permitted) to use .{0,40}grant"
+)
+"""An authorization server that knows the client, and for other grants (RFC 6749, 5.2)."""
 
 
 def _by_client(facts: Facts, step: OauthStep, words: str) -> tuple[str, str] | None:

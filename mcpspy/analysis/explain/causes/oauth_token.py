@@ -94,11 +94,12 @@ def oauth_token(facts: Facts) -> Iterator[Claim]:
     side, next_step = _of_authorize(facts, step, words, (side, next_step))
     if "refresh_token" in names:
         what = "refresh of the token"
-        if "invalid_grant" not in words and "scope" not in words:
+        if "invalid_grant" not in words and "scope" not in words and "grant" not in words:
             next_step = (
                 "sign in again (remove the stored tokens): a client does so by itself only if the server "
                 "answers invalid_grant for a dead refresh token"
             )
+            side = SERVER if words.startswith("invalid_request") else side  # RFC 6749, 5.2
     title = f"the {what} was refused (HTTP {step.status}){clause(words)}"
     for found in (*_known_of(facts, step, words, side, next_step), by_values(step, words)):
         if found is not None:
@@ -133,7 +134,7 @@ def _known_of(
     if step.step == "token" and _LACKS.search(words) and has_header and "client_id" not in names:
         yield OauthDecision(
             "the request has an Authorization header, and no client_id in its form",
-            side,
+            "",
             "the client named itself by HTTP Basic (client_secret_basic): let the token endpoint read this header, as it must for "
             "clients with a secret (RFC 6749, 2.3.1); or let the client use the method that the registration answered "
             "(token_endpoint_auth_method), such as client_secret_post",

@@ -26,6 +26,11 @@ def has_fixed_form(method: str) -> bool:
     return method in _NO_ARGUMENTS or method.endswith("/list")
 
 
+def is_limit(seconds: float) -> bool:
+    """Return whether a time is one of the usual limits of clients, to a tenth of a second."""
+    return any(0 <= seconds - limit < 0.1 for limit in (5, 10, 15, 20, 30, 60, 120, 300))
+
+
 def errors(facts: Facts, side: str = CLIENT) -> Iterator[FailedRequest]:
     """Yield the requests of a side that got an error."""
     for failed in facts.failed(*ERRORS):
@@ -50,5 +55,6 @@ def without_response(facts: Facts, side: str = "") -> Iterator[FailedRequest]:
 def answers_to_notifications(facts: Facts) -> list[Violation]:
     """Return the responses without an id that are to notifications: each request has its own, and notifications were sent."""
     is_answered = not any(each.side == CLIENT for each in facts.failed(*SILENT))
+    is_answered &= not facts.client.odd_count  # Then it is an error about a line that it could not read.
     has_notified = any(method.startswith("notifications/") for method in facts.client.methods)
     return facts.violations("ENV207", side=SERVER) if facts.is_stdio and is_answered and has_notified else []

@@ -19,7 +19,7 @@ from mcpspy.analysis.explain.symptoms import (
     Violation,
 )
 from mcpspy.core.counted import duration
-from mcpspy.core.protocol.spec import CLIENT, MODERN, REVISIONS, SERVER
+from mcpspy.core.protocol.spec import CLIENT, MODERN, REVISIONS, SERVER, UNSUPPORTED_VERSION
 from mcpspy.core.session.exchange import State
 
 _REVISION = re.compile(
@@ -148,13 +148,27 @@ def version_mismatch(facts: Facts) -> Iterator[Claim]:
     yield from _none_in_common(facts)
 
 
+_OF_MEMBER = re.compile(
+    r"(?i)\b(?:unrecogni[sz]ed|unknown|unexpected) (?:field|key|prop\w*)\b|not marked as ignorable"
+)
+"""A decoder that refuses a member, and lists those that it knows."""
+
+
 def _refused_revisions(facts: Facts) -> Iterator[Claim]:
     """Yield a claim for each request that was refused for its revision."""
     for failed in facts.failed():
-        is_about = failed.code == -32022 or (failed.code is not None and _REVISION.search(failed.words))
+        is_about = failed.code == UNSUPPORTED_VERSION or (
+            failed.code is not None and _REVISION.search(failed.words)
+        )
         is_discover = failed.method == "server/discover"
         has_gone_on = failed.succeeded_at is not None or (is_discover and facts.client.methods["initialize"])
-        if failed.effects or has_gone_on or not is_about or _is_of_tool(failed):
+        if (
+            failed.effects
+            or has_gone_on
+            or not is_about
+            or _is_of_tool(failed)
+            or _OF_MEMBER.search(failed.words)
+        ):
             continue
         if is_discover:
             title = (
@@ -190,7 +204,9 @@ def _refused_revisions(facts: Facts) -> Iterator[Claim]:
         goes_on = failed.is_handshake and any(
             facts.answered[CLIENT, method] for method in ("tools/list", "tools/call", "resources/list")
         )
-        yield Claim(title, next_step, symptoms, side=SERVER, is_observation=goes_on)
+        # A server of 2026-07-28 alone has this code for it, and no older revision to answer with.
+        side = "" if failed.code == UNSUPPORTED_VERSION else SERVER
+        yield Claim(title, next_step, symptoms, side=side, is_observation=goes_on)
 
 
 def _chosen_revisions(facts: Facts) -> Iterator[Claim]:

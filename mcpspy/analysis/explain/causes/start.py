@@ -10,8 +10,9 @@ from mcpspy.analysis.explain.causes.troubles import trouble_of
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import BUG, PrintedLine, clause, evidence, quote
 from mcpspy.analysis.explain.facts import Facts
-from mcpspy.analysis.explain.symptoms import ServerEnd, Symptom
+from mcpspy.analysis.explain.symptoms import ServerEnd, Symptom, Violation
 from mcpspy.core.protocol.spec import CLIENT, SERVER
+from mcpspy.core.session.exchange import State
 from mcpspy.errors import NOT_EXECUTABLE, NOT_FOUND
 
 _NOT_FOUND = re.compile(
@@ -46,7 +47,9 @@ def before_answer(facts: Facts) -> Iterator[tuple[ServerEnd, list[Symptom]]]:
 
 def _is_runner_alone(facts: Facts) -> bool:
     """Return whether the command is one that starts others, and its arguments name none."""
-    return facts.program_name in _RUNNERS and all(word.startswith("-") for word in facts.command[1:])
+    return facts.program_name in _RUNNERS and all(
+        word.startswith("-") and " " not in word for word in facts.command[1:]
+    )
 
 
 @cause(
@@ -227,8 +230,8 @@ def _whole_line(facts: Facts) -> PrintedLine | None:
     return next((line for line in facts.first_stderr if _WHOLE_LINE.search(line.text.strip())), None)
 
 
-_OF_ENGINE = re.compile(r"OCI runtime|Error response from daemon")
-"""The words of a container engine about a command in an image."""
+_OF_ENGINE = re.compile(r"OCI runtime|Error response from daemon|^(?:pyenv|rbenv|nodenv|jenv|goenv): ")
+"""The words of a container engine about a command in an image, and of a version manager about a program that it has."""
 
 _IN_SHELL_OF_NPM = re.compile(
     r"^sh: (?:(?:line )?\d+: )?[\w.@-]+: (?:command )?not found$|^'[\w.@-]+' is not recognized as an internal"
@@ -264,7 +267,10 @@ _FORBIDDEN = re.compile(r"ermission|not executable|[Ee]xec format|is a directory
     "command-not-executable",
     "the server's command may not be executed",
     Level.EXACT,
-    positive=_NO_PERMISSION,
+    positive=(
+        _NO_PERMISSION,
+        ex.not_started("run.sh: line 4: bin/notes: cannot execute binary file: Exec format error", 126),
+    ),
     negative=_NO_COMMAND,
 )
 def command_not_executable(facts: Facts) -> Iterator[Claim]:
@@ -283,22 +289,54 @@ def command_not_executable(facts: Facts) -> Iterator[Claim]:
                 )
             if "directory" in end.error:
                 next_step = f"{command} is a folder: name the program in it"
-            yield Claim(title, next_step, symptoms, side="configuration")
+            # The file may have come without its permission, be the wrong one, or not be a program at all.
+            yield Claim(title, next_step, symptoms)
+        elif not end.error and end.named is not None and _OTHER_FORMAT.search(end.named.text):
+            title = f"a program was built for another processor or system: {quote(end.named.text)}"
+            next_step = "use a build of it for this one (uname -m prints the processor; of an image: docker run --platform)"
+            yield Claim(title, next_step, symptoms, evidence=[end.named.evidence])
+
+
+_OTHER_FORMAT = re.compile(r"(?i)cannot execute binary file|exec format error")
 
 
 @cause(
     "command-incomplete",
     "the command starts other programs, and its arguments name none",
     Level.EXACT,
-    positive=ex.not_started("Usage: uvx [OPTIONS] [COMMAND]", 2, '@ bare command=["uvx"]'),
+    positive=(
+        ex.not_started("Usage: uvx [OPTIONS] [COMMAND]", 2, '@ bare command=["uvx"]'),
+        ex.not_started(
+            'docker: "docker run" requires at least 1 argument',
+            1,
+            '@ bare command=["docker","run","-i","--rm"]',
+        ),
+        ex.session(
+            '@ bare command=["npx","-y"]',
+            *(
+                ex.initialize(),
+                ex.stderr("sh: 1: {method:initialize,jsonrpc:2.0}: not found"),
+                "+ 60",
+                ex.cancelled(1),
+            ),
+        ),
+    ),
     negative=ex.not_started("Usage: uvx [OPTIONS] [COMMAND]", 2, '@ bare command=["uvx","mcp-weather"]'),
 )
 def command_incomplete(facts: Facts) -> Iterator[Claim]:
     """uvx, npx, docker and others print their usage without the name of a package, image or file in
     their arguments.
     """
-    for end, symptoms in before_answer(facts):
-        if not end.error and _is_runner_alone(facts):
+    found = [(symptoms, end.error) for end, symptoms in before_answer(facts)]
+    if not found and _is_runner_alone(
+        facts
+    ):  # npx alone starts a shell, which reads the messages as commands.
+        found = [
+            ([each], "") for each in facts.failed(State.CANCELLED, State.UNANSWERED) if each.is_handshake
+        ]
+    names_no_image = any(_NO_IMAGE.search(line.text) for line in facts.first_stderr)
+    for symptoms, error in found:
+        if not error and (_is_runner_alone(facts) or names_no_image):
             title = f"the command is {quote(' '.join(facts.command))!r} alone: it names no server to start"
             next_step = 'add the name of the package, image or file to "args" in the host\'s configuration'
             lines = [line.evidence for line in facts.first_stderr[:2]]
@@ -306,10 +344,13 @@ def command_incomplete(facts: Facts) -> Iterator[Claim]:
             yield Claim(title, next_step, symptoms, evidence=lines, side=side)
 
 
+_NO_IMAGE = re.compile(r"\b(?:docker|podman)\b.{0,40} requires at least 1 arg")
+
 _ABOUT_ARGUMENTS = re.compile(
-    r"(?i)no such file|not found|unknown|unrecogni[sz]ed|unexpected|usage:|invalid|ENOENT|cannot (?:open|find|read)"
+    r"(?i)no such file|not found|unknown|unrecogni[sz]ed|unexpected|usage:|invalid|ENOENT|cannot (?:open|find|read)|bad option|named  \w"
 )
-_MODULE = re.compile(r"(?i)\bmodules?\b|\bpackages?\b")
+_MODULE = re.compile(r"(?i)\bmodules?\b(?! named  \w)|\bpackages?\b")
+"""The name of a module of Python that begins with a blank was an argument with its option."""
 _JOINED = re.compile(r"^--?[A-Za-z][\w-]* +\S|^[a-z][\w-]* (?:\S+ )*--?[A-Za-z]")
 """An option with its value in one argument, or a command with its options, as a line of a shell has them."""
 
@@ -384,8 +425,10 @@ def placeholder_not_replaced(facts: Facts) -> Iterator[Claim]:
             if facts.server.messages
             else None
         )
-        if told is not None and not symptoms:
-            symptoms += facts.violations("AGENT103")
+        hidden = [
+            each for each in facts.violations("AGENT103") if told is not None or _is_about_setting(each)
+        ]
+        symptoms = symptoms or [*hidden]
         quoted = f"; {quote(symptoms[0].lines[0].text)}" if symptoms and symptoms[0].lines else ""
         title = f"the server got a placeholder in place of a value: {shown}{quoted}"
         next_step = (
@@ -403,6 +446,13 @@ def placeholder_not_replaced(facts: Facts) -> Iterator[Claim]:
         # The user, the host, or a package that brings its own configuration left it so.
         lines = [evidence(place, f"a placeholder: {shown}"), *([told.evidence] if told is not None else [])]
         yield Claim(title, next_step, symptoms, evidence=lines, is_observation=not symptoms)
+
+
+def _is_about_setting(violation: Violation) -> bool:
+    """Return whether a failure that is hidden in a result is one that a wrong value of a setting brings about."""
+    texts = [f"{each.message} {each.excerpt}" for each in violation.findings]
+    troubles = [trouble_of(text[:600], at_start=False) for text in texts]
+    return any(each is not None and each.code in _SETTINGS for each in troubles)
 
 
 _OF_PROGRAM = (

@@ -416,8 +416,7 @@ def start_slow(facts: Facts) -> Iterator[Claim]:
             title += f": {quote(lines[-1].text)}"
         symptoms = [failed, *(end for end, _ in before_answer(facts))]
         said = [line.evidence for line in lines[-2:]]
-        # A start of a few seconds is as right as a limit above it.
-        side = (
-            "" if failed.answer_at is not None and failed.answer_at - failed.asked_at < SHORT_WAIT else SERVER
-        )
+        # A start of a few seconds is as right as a limit above it, and a download is not the server's work.
+        is_short = failed.answer_at is not None and failed.answer_at - failed.asked_at < SHORT_WAIT
+        side = "" if is_short or lines else SERVER
         yield Claim(title, next_step, symptoms, evidence=said, side=side)

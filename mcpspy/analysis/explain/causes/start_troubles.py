@@ -36,7 +36,8 @@ START_TROUBLES = (
         "musl, older)",
         named_by="The loader of glibc and libstdc++ names the version that it misses, the JVM that of "
         "class files, macOS and Windows refuse the program.",
-        signs=r"GLIBC(?:XX)?_\d|UnsupportedClassVersionError|requires macOS|not a valid Win32 application",
+        signs=r"GLIBC(?:XX)?_\d|UnsupportedClassVersionError|requires macOS|not a valid Win32 application"
+        r"|which is newer than running OS",
         only_at_start=True,
         errors=(
             (
@@ -132,7 +133,7 @@ START_TROUBLES = (
         next_step="give the absolute path of the program in the version that you want in the host's configuration, or set a "
         "version for the whole user (asdf, mise, pyenv, rbenv, volta): the host starts the server in another folder, and may not pass HOME on",
         named_by="The programs that asdf, mise, pyenv, rbenv, jenv and volta put into PATH under the names of others.",
-        signs=r"no version is set for (?:command|shim)|\b(?:pyenv|rbenv|nodenv|jenv|goenv): .{0,60}(?:command not found|is not installed)"
+        signs=r"no version is set for (?:command|shim)|\b(?:pyenv|rbenv|nodenv|jenv|goenv): .{0,60}(?:command not found|is not installed)|command exists in these"
         r"|volta error|mise .{0,40}no version",
         only_at_start=True,
         errors=(
@@ -158,7 +159,7 @@ START_TROUBLES = (
             ),
         ),
         named_by="uv and npm, which start a program of the package's own name.",
-        signs=r"failed to spawn: [`']|could not determine executable to run",
+        signs=r"failed to spawn: [`']|could not determine executable to run|\bnot provided by package\b",
         side="",
         only_at_start=True,
         errors=("error: Failed to spawn: `weather.mcp-server`",),
@@ -169,7 +170,7 @@ START_TROUBLES = (
         next_step="start it in the folder of the project: set cwd, if the host has it, or name the folder in the arguments "
         "(bundle: BUNDLE_GEMFILE, npm --prefix, uv --directory, cargo --manifest-path, dotnet run --project)",
         named_by="The tools that run projects: bundler, npm, uv, cargo, go, dotnet, deno.",
-        signs=r"could not locate gemfile|missing script: |go\.mod file not found|couldn't find a project to run"
+        signs=r"could not locate gemfile|missing script: |go\.mod file not found|cannot find main module|couldn't find a project to run"
         r"|(?:could not|couldn't|cannot|can't|unable to|failed to) (?:find|locate|read|open) (?!module\b).{0,40}"
         r"(?:package\.json|pyproject\.toml|cargo\.toml|deno\.jsonc?|\w+\.csproj)"
         r"|\bno (?:package\.json|pyproject\.toml|cargo\.toml|deno\.json|importer manifest) (?:was )?found",

@@ -93,7 +93,7 @@ STATUSES = {
     429: _Status(
         "limits the rate of requests",
         "wait for the time in Retry-After, and send fewer requests",
-        "",
+        _OPEN,
         ":Retry-After",
     ),
     431: _Status(

@@ -335,6 +335,9 @@ _PROBE = re.compile(
 """User agents of probes and browsers, which do not speak MCP."""
 
 
+_WANTS_EVENTS = re.compile(r"(?i)\baccept\b.*text/event-stream|text/event-stream.*\baccept\b")
+
+
 @cause(
     "get-accept",
     "the client asks for a stream without text/event-stream in Accept",
@@ -345,18 +348,30 @@ _PROBE = re.compile(
 def get_accept(facts: Facts) -> Iterator[Claim]:
     """A GET has to list it (2025-11-25, Transports). Some clients take the refusal for the beginning of a sign-in."""
     gets = [each for each in facts.of(RefusedExchange) if each.method == "GET"]
-    refused = [each for each in gets if each.status == 406 and not is_stream(each)]
-    if not refused or facts.client.messages:
+    refused = [
+        each
+        for each in gets
+        if not is_stream(each) and not each.is_for_metadata
+        if each.status == 406 or (each.status == 400 and _WANTS_EVENTS.search(each.words))
+    ]
+    if not refused or facts.answered[CLIENT, "tools/list"]:
         return
     accept = quote(refused[0].request.get("accept", "nothing"), 60)
-    title = (
-        f"the client sent GET with Accept: {accept}, and {who_refused(refused[0])} refused it with HTTP 406"
-    )
+    title = f"the client sent GET with Accept: {accept}, and {who_refused(refused[0])} refused it with HTTP {refused[0].status}"
     title += clause(refused[0].words)
     asked = [each for each in gets if each.is_for_metadata]
     title += "; then it looked for a sign-in, which no one had asked it for" if asked else ""
     next_step = "let the client send Accept: text/event-stream with GET, and Accept: application/json, text/event-stream with POST"
-    claim = Claim(title, next_step, [*refused, *asked], side=CLIENT)
+    # One that begins with GET alone speaks the older transport, for which the user has given it this URL.
+    is_older = not asked and "accept" not in refused[0].request and not facts.client.messages
+    if is_older:
+        title += ": it has posted nothing, as a client of HTTP+SSE does that waits for the endpoint event"
+        next_step = (
+            "if the client speaks only HTTP+SSE, give it the server's address for that, or use a client of Streamable HTTP; else "
+            f"{next_step}"
+        )
+    symptoms = [*refused, *asked, *facts.of(ClientLeft)]
+    claim = Claim(title, next_step, symptoms, side="" if is_older else CLIENT)
     claim.is_observation = _PROBE.search(refused[0].agent) is not None
     yield claim
 

@@ -120,10 +120,8 @@ def _refusal(facts: Facts, exchange: RefusedExchange, words: str) -> tuple[str, 
         wanted = f"the scope {quote(scope[1], 60)}" if scope else "this scope"
         lack = "the token lacks" if has_token else "the server wants"
         next_step = f"sign in again with {wanted}; the client should do so by itself (step-up)"
-        is_asked = (
-            "insufficient_scope" in challenge
-        )  # The client has to ask for more (2025-11-25, Authorization).
-        return f"{lack} a scope for {about(exchange)}", next_step, CLIENT if is_asked else own
+        # The client has to ask for more (2025-11-25, Authorization), and the account, or the authorization server, may not have it.
+        return f"{lack} a scope for {about(exchange)}", next_step, ""
     if (decision := token_by_values(facts, exchange)) is not None:
         return decision.title, decision.next_step, decision.side
     if (found := other_reason(exchange, words, text)) is not None:

@@ -37,13 +37,27 @@ def _says_unknown(failed: FailedRequest) -> bool:
     return is_about_tools or f"{failed.subject!r}" in words or _BEGINS.match(words) is not None
 
 
+_NAME_OF_TOOL = re.compile(r"[A-Za-z0-9_.-]{1,128}")
+"""2025-11-25, Tools, Tool Names."""
+
+
+def _as_models_want(name: str) -> str:
+    """Return a name as hosts write it for interfaces of models, which allow fewer characters."""
+    return re.sub(r"[^A-Za-z0-9_-]", "_", name)
+
+
 @cause(
     "unknown-tool",
     "a tool was called that the server does not offer",
     Level.EXACT,
     rules="DATA307",
-    positive=ex.session(
-        ex.listed("forecast"), ex.call(3, "weather_forecast"), ex.error("Unknown tool: x", -32602, 3)
+    positive=(
+        ex.session(
+            ex.listed("forecast"), ex.call(3, "weather_forecast"), ex.error("Unknown tool: x", -32602, 3)
+        ),
+        ex.session(
+            ex.listed("Run Tests"), ex.call(3, "Run_Tests"), ex.error("Tool not found: Run_Tests", number=3)
+        ),
     ),
     negative=(
         ex.session(ex.call(2, "forecast"), ex.error("internal error")),
@@ -53,6 +67,8 @@ def _says_unknown(failed: FailedRequest) -> bool:
 def unknown_tool(facts: Facts) -> Iterator[Claim]:
     """The host has an old list, adds its own prefix, or the model invented the name."""
     tools = facts.listed.tools
+    if facts.server.methods["notifications/tools/list_changed"]:
+        tools = tools - facts.listed.removed
     for failed in errors(facts):
         name = failed.subject
         says_so = _says_unknown(failed)
@@ -64,7 +80,15 @@ def unknown_tool(facts: Facts) -> Iterator[Claim]:
         next_step = "list the tools again: the host has an old list, or the model invented the name"
         inner = [each for each in tools if name.endswith(each) or each.endswith(name)]
         near = get_close_matches(name, sorted(tools), 1, 0.6)
-        if inner:
+        side, replaced = CLIENT, [each for each in sorted(tools) if _as_models_want(each) == name]
+        if replaced and name not in (each := replaced[0]):
+            side = "" if _NAME_OF_TOOL.fullmatch(each) else SERVER
+            title += f": it lists {quote(each)!r}, and the host has replaced the characters that the interfaces of models refuse"
+            next_step = (
+                "let the server use only letters, digits, _ and - in the names of tools; a host that replaces others must send the "
+                "server's own name in the call"
+            )
+        elif inner:
             title += f"; it offers {quote(inner[0])!r}: the prefix is the host's or the gateway's"
             next_step = (
                 "remove the prefix before the call is sent to this server, or use the name that "
@@ -73,7 +97,7 @@ def unknown_tool(facts: Facts) -> Iterator[Claim]:
         elif near:
             title += f"; it offers {quote(near[0])!r}"
             next_step = f"call {quote(near[0])!r}, or list the tools again"
-        yield Claim(title, next_step, [failed, *facts.violations("DATA307")], side=CLIENT)
+        yield Claim(title, next_step, [failed, *facts.violations("DATA307")], side=side)
 
 
 _NO_SUCH = (
@@ -233,8 +257,10 @@ def listed_unknown(facts: Facts) -> Iterator[Claim]:
             next_step = (
                 "let tools/list have only tools that can be called; a setting of the server may switch it on"
             )
-        # After a change of the list, it may be the host that has an old one.
-        side = "" if facts.server.methods["notifications/tools/list_changed"] else SERVER
+        has_changed = facts.server.methods["notifications/tools/list_changed"]
+        if has_changed and failed.subject in facts.listed.removed:
+            continue  # `unknown-tool`
+        side = "" if has_changed else SERVER  # It may be the host that has an old one.
         yield Claim(title, next_step, [failed], side=side)
 
 

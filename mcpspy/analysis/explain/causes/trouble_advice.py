@@ -236,6 +236,8 @@ def advice_on(facts: Facts, trouble: Trouble, words: str) -> tuple[str, str]:
     match trouble.code:
         case "install-failed" if re.search(OF_CACHE, words, re.IGNORECASE):
             side = "environment"
+        case "text-encoding" if "US-ASCII" in words:  # What Ruby takes without a locale (LANG).
+            side = ""
         case "package-broken" if _is_half_installed(facts, words):
             side = ""  # An interrupted installation, or a release of one of them.
         case "permission-denied" if ".bin" in words and _IN_PACKAGE.search(words):

@@ -48,7 +48,7 @@ TROUBLES = (
         "the disk is full",
         next_step="make room on the disk that the error names",
         named_by="The system refuses to write: ENOSPC, or EDQUOT of a quota.",
-        signs=r"\bENOSPC\b|no space left on device|disk (?:is )?full|disk quota exceeded|EDQUOT",
+        signs=r"\bENOSPC\b(?!.{0,40}watchers)|no space left on device|disk (?:is )?full|disk quota exceeded|EDQUOT",
         errors=("OSError: [Errno 28] No space left on device",),
     ),
     Trouble(
@@ -56,16 +56,23 @@ TROUBLES = (
         "the server has no memory left",
         next_step="give it more memory (node: --max-old-space-size), or let it process less at once",
         named_by="V8 reports its heap limit, Python MemoryError, the JVM OutOfMemoryError, the system ENOMEM.",
-        signs=r"heap out of memory|\bOOM\b|MemoryError|OutOfMemoryError|cannot allocate memory|\bENOMEM\b",
+        signs=r"heap out of memory|\bOOM\b|MemoryError|OutOfMemoryError|cannot allocate memory|\bENOMEM\b"
+        r"|unable to allocate [\d.]+ [KMGT]iB",
         errors=("FATAL ERROR: Reached heap limit Allocation failed - JavaScript heap out of memory",),
         side="",
     ),
     Trouble(
         "too-many-files",
-        "the server has too many open files",
-        next_step="close what is opened, or raise the limit (ulimit -n)",
-        named_by="The system refuses to open another one: EMFILE.",
-        signs=r"\bEMFILE\b|too many open files",
+        "the server has too many open files, or watches too many",
+        next_step=(
+            (
+                "watchers",
+                "raise the limit of the system (Linux: sysctl fs.inotify.max_user_watches), or let the server watch fewer files",
+            ),
+            ("", "close what is opened, or raise the limit (ulimit -n)"),
+        ),
+        named_by="The system refuses to open another one (EMFILE), or to watch one (ENOSPC of inotify).",
+        signs=r"\bEMFILE\b|too many open files|limit for number of file watchers",
         errors=("Error: EMFILE: too many open files",),
         side="",
     ),
@@ -105,7 +112,7 @@ TROUBLES = (
         r"|verify).{0,30}certificate|CERT_HAS_EXPIRED"
         r"|ERR_TLS_CERT|hostname mismatch|SSLError|ssl\.SSL|tls: failed to verify|x509: "
         r"|PKIX path building|DEPTH_ZERO_SELF_SIGNED"
-        r"|UNABLE_TO_VERIFY_LEAF|wrong version number|UnknownIssuer|SSL connection error|SSL routines:",
+        r"|UNABLE_TO_VERIFY_LEAF|wrong version number|UnknownIssuer|invalid peer certificate|SSL connection error|SSL routines:",
         errors=(
             "ssl.SSLCertVerificationError: certificate verify failed: unable to get local issuer certificate",
         ),
@@ -119,10 +126,11 @@ TROUBLES = (
         named_by="requests, urllib3 and tunnel agents of Node.js report the 407 of the proxy, or the "
         "CONNECT that failed.",
         signs=r"\b407\b.{0,40}proxy|proxy authentication required|ProxyError"
-        r"|tunneling socket could not be established|Tunnel connection failed",
+        r"|tunneling socket could not be established|Tunnel connection failed|proxy response \(\d+\) !== 200",
         errors=(
             "requests.exceptions.ProxyError: Tunnel connection failed: 407 Proxy Authentication Required",
         ),
+        side="",
     ),
     Trouble(
         "rate-limited",
@@ -185,7 +193,7 @@ TROUBLES = (
         next_step="look for a .env file in the folder in which the host starts the server, which may be your project: start it in "
         "another folder (cwd), or take the variable out; the server should ignore what it does not know (pydantic: extra='ignore')",
         named_by="The settings of pydantic, which read a .env file of the current folder.",
-        signs=r"validation errors? for \w*(?:settings|config|env)\b[\s\S]{0,300}(?:extra inputs are not permitted|extra_forbidden)",
+        signs=r"validation errors? for \w*(?:settings|config|env)\b[\s\S]{0,300}(?:extra (?:inputs|fields) (?:are )?not permitted|extra_forbidden)",
         side="",
         errors=(
             "pydantic_core.ValidationError: 2 validation errors for Settings clickhouse_host Extra inputs are not permitted",
@@ -254,7 +262,7 @@ TROUBLES = (
         ),
         named_by="Node.js (spawn … ENOENT), Python and Go for a name without a folder; Playwright, Puppeteer and "
         "Chromium about their browser, its screen and the folder of its profile.",
-        signs=r"\bspawn [\w.-]+ ENOENT|\bCmd\('[\w.-]+'\) not found|executable doesn't exist at|could not find (?:chrome|chromium|browser)\b"
+        signs=r"\bspawn [\w.-]+ ENOENT|\bCmd\('[\w.-]+'\) not found|executable doesn't exist at|could not find (?:chrome|chromium|browser)\b|distribution '\w+' is not found at"
         r"|Looks like Playwright|exec: \"[\w.-]+\": executable file not found"
         r"|no such file or directory: '(?:npx|uvx|uv|node|git|gh|ffmpeg|docker|python3?|bash|java|adb|tesseract|pandoc)'"
         rf"|{_NO_SCREEN}|{_IN_USE}",
@@ -313,7 +321,7 @@ TROUBLES = (
         "the client, whose roots take the place of the command line",
         named_by="The filesystem server of modelcontextprotocol/servers and servers like it name the "
         "folders that they allow.",
-        signs=r"outside (?:of )?(?:the )?allowed (?:director|folder|path|root)|not (?:in|within"
+        signs=r"outside (?:of )?(?:the )?allowed (?:director|folder|path|root|repositor)|not (?:in|within"
         r"|under) (?:the |an? )?(?:allowed|permitted|workspace)",
         side="",
         errors=("Error: Access denied - path outside allowed directories: /a/b not in /srv",),
@@ -371,7 +379,7 @@ TROUBLES = (
         "a file or folder that the server needs does not exist",
         next_step="use absolute paths: a host starts servers in its own working directory",
         named_by="The system's ENOENT in the words of Python, Node.js, Java, Ruby, .NET and Windows.",
-        signs=r"can't open file|\bENOENT\b|no such file or directory|FileNotFoundError"
+        signs=r"can't open file|\bENOENT\b|no such file or directory|FileNotFoundError|NoSuchFileException"
         r"|cannot find module '?[/\\.]|The system cannot find the"
         r"|unable to access jarfile|cannot load such file -- /|could not find a part of the path"
         r"|(?:file|directory|path|folder) (?:does not exist|not found)|can't cd to"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
-from mcpspy.analysis.explain.causes.requests import LONG_WAIT, SHORT_WAIT, without_response
+from mcpspy.analysis.explain.causes.requests import LONG_WAIT, SHORT_WAIT, is_limit, without_response
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import NamedError, clause, named_error, of_finding, quote
 from mcpspy.analysis.explain.facts import PATIENCE, Facts, SlowCall
@@ -46,11 +47,6 @@ def response_ignored(facts: Facts) -> Iterator[Claim]:
         lines = [of_finding(each) for each in rejecting[:2]]
         side = sender if rejecting else ignored.side
         yield Claim(title, next_step, symptoms, evidence=lines, side=side)
-
-
-def _is_limit(seconds: float) -> bool:
-    """Return whether a time is one of the usual limits of clients, to a tenth of a second."""
-    return any(0 <= seconds - limit < 0.1 for limit in (5, 10, 15, 20, 30, 60, 120, 300))
 
 
 def _waited(failed: FailedRequest, title: str, next_step: str, error: NamedError | None) -> Claim:
@@ -188,6 +184,25 @@ def cancelled_by_receiver(facts: Facts) -> Iterator[Claim]:
         yield Claim(title, next_step, [failed, *violations], evidence=lines)
 
 
+_NOT_TAKEN = re.compile(
+    r"(?i)\b(?:unknown|unsupported|unrecogni[sz]ed|unhandled|unexpected|invalid|ignor\w+|dropp\w+|discard\w+|skipp\w+|not (?:known|supported"
+    r"|implemented|found)|no handler|cannot|failed)\b"
+)
+"""The words of a log, of whatever level, about a message that a program does not process."""
+
+
+def _log_of(failed: FailedRequest) -> NamedError | None:
+    """Return the line on stderr that names a request without a response as one that was not processed."""
+    for line in failed.stderr:
+        if (
+            line.at - failed.asked_at < PATIENCE
+            and failed.method in line.text
+            and _NOT_TAKEN.search(line.text)
+        ):
+            return NamedError(line, line.text.strip(), "")
+    return None
+
+
 _BATCH = '>> [{"jsonrpc":"2.0","id":3,"method":"ping"},{"jsonrpc":"2.0","id":4,"method":"ping"}]'
 
 
@@ -218,7 +233,18 @@ def _gave_up_progress(facts: Facts, failed: FailedRequest) -> Claim | None:
     "a request got no response before the session ended",
     Level.GENERAL,
     rules="LIFE303",
-    positive=(ex.session(ex.request("ping"), ex.END), ex.session("@ 2025-03-26", _BATCH, ex.END)),
+    positive=(
+        ex.session(ex.request("ping"), ex.END),
+        ex.session("@ 2025-03-26", _BATCH, ex.END),
+        ex.session(
+            ex.request("tools/list"),
+            "+ 0.1",
+            ex.stderr("DEBUG: Unknown notification: tools/list"),
+            "+ 9",
+            ex.END,
+        ),
+        ex.session(ex.request(""), ex.END),
+    ),
 )
 def no_response(facts: Facts) -> Iterator[Claim]:
     """The receiver still works on it, hangs, or has forgotten it."""
@@ -231,7 +257,8 @@ def no_response(facts: Facts) -> Iterator[Claim]:
             yield given_up
             continue
         until = "the client disconnected" if _has_hung_up(failed) else "the session ended"
-        title = f"the {receiver} did not respond to {failed.about} for {failed.waited}, until {until}"
+        about = failed.about or f"the request {failed.id}, whose method is empty,"
+        title = f"the {receiver} did not respond to {about} for {failed.waited}, until {until}"
         next_step = f"look where the {receiver} waits at this request, with a debugger or py-spy dump"
         next_step += "; mcpspy send repeats it alone" if failed.side == CLIENT else ""
         can_be_asked = facts.session.client_capabilities and not facts.session.is_modern
@@ -257,14 +284,14 @@ def no_response(facts: Facts) -> Iterator[Claim]:
                 f"send each message on its own: only 2025-03-26 has batches, and the {receiver} may not "
                 f"know them"
             )
-        if error := named_error(failed.stderr, certain=True):
+        if error := named_error(failed.stderr, certain=True) or _log_of(failed):
             title += f"; on stderr: {quote(error.text)}"
         claim = _waited(failed, title, next_step, error)
         # A call may need some seconds, and its user may end the session meanwhile.
         patience = SHORT_WAIT if failed.method == "tools/call" else PATIENCE
         is_silent = failed.took >= patience or failed.batch is not None or is_cut_off
         claim.side = receiver if is_silent else ""
-        if failed.method == "tools/call" and facts.is_stdio and _is_limit(failed.took):
+        if failed.method == "tools/call" and facts.is_stdio and is_limit(failed.took):
             claim.title += "; it may have given up then, by its own limit"
             claim.next_step += "; if this call may take longer, raise the timeout of requests in the client"
             claim.side = ""

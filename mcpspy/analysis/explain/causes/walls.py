@@ -170,9 +170,9 @@ def redirect_not_followed(facts: Facts) -> Iterator[Claim]:
 _BOT = re.compile(
     r"(?i)just a moment|attention required|captcha|are you (?:a )?human|checking your browser|security checkpoint|verifying your browser"
     r"|bot (?:detection|protection)|access denied.{0,40}(?:akamai|reference)"
-    r"|enable javascript and cookies|cloudflare"
+    r"|enable javascript and cookies|cloudflare|incapsula incident|requested url was rejected|sucuri website firewall|perimeterx|datadome"
 )
-"""The pages of Cloudflare, Akamai and Vercel for browsers."""
+"""The pages of Cloudflare, Akamai, Vercel, Imperva, F5 and others for browsers."""
 
 _HTML = {"content-type": "text/html; charset=utf-8"}
 _BLOCKED = {"server": "cloudflare", "content-type": "text/html"}
@@ -219,7 +219,7 @@ FailureRow(
     "arguments of tools are text, also if they look like SQL, HTML or commands",
     side="proxy",
     if_refused=lambda facts, exchange: bool(
-        exchange.status == 403 and facts.answered[CLIENT, "tools/call"] and is_bot_wall(exchange)
+        exchange.status in (200, 403) and facts.answered[CLIENT, "tools/call"] and is_bot_wall(exchange)
     ),
     is_together=True,
     positive=ex.session(
@@ -260,7 +260,7 @@ FailureRow(
     next_step="exempt the path of the endpoint from this protection, or let the client send what lets programs pass "
     "(Vercel: x-vercel-protection-bypass; Cloudflare Access: a service token); another token for the MCP server "
     "does not help",
-    side="proxy",
+    side="",
     statuses=(401, 403),
     if_refused=lambda _, exchange: _is_sign_in_page(exchange),
     is_together=True,
@@ -303,7 +303,7 @@ FailureRow(
     next_step="let the platform pass requests without such an account, if the server checks tokens itself (Google Cloud Run: "
     "the role roles/run.invoker for allUsers; AWS: the authorization type NONE); or let the client send what the platform wants "
     "(Google: an identity token; AWS: a signature)",
-    side="proxy",
+    side="",
     statuses=(401, 403),
     if_refused=lambda facts, exchange: (
         _is_of_platform(exchange) and not any(step.step == "token" for step in facts.http.oauth)
@@ -344,8 +344,8 @@ FailureRow(
         ),
         ("", "look whether the server runs, and listens on the address that the tunnel forwards to"),
     ),
-    side="proxy",
-    words=r"ERR_NGROK_\d|\bngrok\b|loca\.lt\b|localtunnel|devtunnels\.ms|tunnel[ -]website|tunnel password",
+    side="",
+    words=r"ERR_NGROK_\d|\bngrok\b|loca\.lt\b|localtunnel|devtunnels\.ms|tunnel[ -]website|tunnel password|tunnel (?:unavailable|not found)",
     if_refused=lambda facts, exchange: exchange.media_type != JSON and not exchange.error,
     is_together=True,
     rules="HTTP303",

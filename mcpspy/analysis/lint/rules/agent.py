@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -368,3 +369,49 @@ def _uses(event: LintEvent, values: OrderedDict[tuple[str, str], str]) -> Iterat
                 f"{event.method} with the {name} of a cancelled {method.replace('tasks/cancel', 'task')}",
                 value,
             )
+
+
+_OBJECT_NAME = re.compile(
+    r"(?:\[object \w+\][\s,;]*)+|Promise \{ <?pending>? \}|<(?:\w+ )?(?:object )?[\w.<>]+ (?:object )?at 0x[0-9a-fA-F]+>|#<[A-Z][\w:]*(?::0x[0-9a-f]+)?[^>]{0,200}>"
+    r"|(?:[a-z]\w*\.){1,9}[A-Z]\w*@[0-9a-f]{5,8}|System\.[A-Z][\w.]*(?:`\d)?(?:\[[\w.`,\[\] ]+\])?"
+)
+"""The default text of an object in JavaScript, Python, Ruby, Java and .NET."""
+
+MAX_NAMED = 300
+"""Characters of a text that may be the name of an object alone."""
+
+_BEGINS_AS_NAME = re.compile(rb'"\s*(?:\[object |Promise |<|#<|System\.|[a-z]\w*\.[\w.]+@)')
+
+
+def may_name_object(written: bytes) -> bool:
+    """Return False if a text, as its JSON text shows, is not the name of an object alone."""
+    return len(written) < MAX_NAMED and _BEGINS_AS_NAME.match(written) is not None
+
+
+@rule.warning(
+    "AGENT107",
+    "name of an object in place of its text",
+    page=TOOLS + "#tool-result",
+    on=EventKind.RESULT,
+    about="tools/call",
+    valid=(_call(3, "c", text="[object Object] is what JavaScript prints"), _call(3, "c", text="a@b12345")),
+    invalid=(
+        _call(3, "c", text="[object Object]"),
+        _call(3, "c", text="<coroutine object fetch at 0x7f3a1c2b4d40>"),
+        _call(3, "c", text="com.example.Forecast@6d06d69c"),
+        _call(3, "c", text="System.Collections.Generic.List`1[System.String]"),
+    ),
+)
+def object_as_text(event: LintEvent) -> Iterator[Report]:
+    """The server turned an object into text without writing it as JSON (JavaScript), or returned a coroutine that it had not
+    awaited (Python): the model sees the name of a type, and nothing of the data.
+    """
+    content = event.result.get("content")
+    for block in content if isinstance(content, list) else ():
+        text = block.get("text") if isinstance(block, dict) else None
+        if isinstance(text, str) and len(text) < MAX_NAMED and _OBJECT_NAME.fullmatch(text.strip()):
+            yield Report(
+                f"the text of the result of {event.subject} is the name of an object: {text.strip()[:60]}",
+                text,
+            )
+            return
