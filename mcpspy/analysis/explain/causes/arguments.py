@@ -381,9 +381,7 @@ def argument_not_read(facts: Facts) -> Iterator[Claim]:
     for failed in errors(facts):
         words = failed.words[:400]
         if failed.method == "tools/call" and "parameter name information not available" in words:
-            title = (
-                f"{failed.about}: the server does not know the names of its parameters: {quote(words)}"
-            )
+            title = f"{failed.about}: the server does not know the names of its parameters: {quote(words)}"
             next_step = "compile the server with -parameters (javac, kotlinc: -java-parameters), or name each parameter in its annotation"
             yield Claim(title, next_step, [failed], side=SERVER)
             continue

@@ -122,7 +122,6 @@ def upstream_unreachable(facts: Facts) -> Iterator[Claim]:
         )
     if _NAME.search(error):
         # A wrong name, or a resolver that does not know it: the recording does not tell.
-        side = "environment" if facts.server.messages else ""
         next_step = "correct the host name in the URL, or check DNS, HTTPS_PROXY and NO_PROXY"
     elif _NETWORK.search(error):
         next_step = (

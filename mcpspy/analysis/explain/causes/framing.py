@@ -17,7 +17,7 @@ from mcpspy.core.protocol.spec import CLIENT, SERVER, other
 
 CONTENT_LENGTH = re.compile(rb"(?i)^\s*Content-Length:\s*\d+\s*$")
 _UTF_16 = re.compile(rb"^(?:\xff\xfe|\xfe\xff)|^\x00?[{\[\"]?\x00.\x00")
-_BEGUN = re.compile(rb'(?s)^\s*[{\[].*"(?:jsonrpc|id)"')
+BEGUN = re.compile(rb'(?s)^\s*[{\[].*"(?:jsonrpc|id)"')
 _RESULT = re.compile(rb'"(?:protocolVersion|serverInfo|tools|content|resources|prompts|capabilities)"')
 _STREAMS = {CLIENT: "stdin", SERVER: "stdout"}
 _SIDES = (CLIENT, SERVER)
@@ -219,7 +219,7 @@ _JOINED = re.compile(rb"\}\s*\{\s*\"(?:jsonrpc|id|method|result|error)\"\s*:")
 
 def _is_broken(line: OddLine) -> bool:
     is_json = line.why.startswith(("neither", "not an object"))
-    return bool(_BEGUN.search(line.data)) and not is_json and "never completed" not in line.why
+    return bool(BEGUN.search(line.data)) and not is_json and "never completed" not in line.why
 
 
 @cause(

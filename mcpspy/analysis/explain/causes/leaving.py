@@ -93,6 +93,10 @@ def client_left(facts: Facts) -> Iterator[Claim]:
         if any(at > left.at for at in refused):
             continue  # What was refused after the message is why it left.
         recent = [each for each in findings if each.side == SERVER and left.at - 2.0 <= each.at <= left.at]
+        if (
+            facts.client.odd_count
+        ):  # The server answers a line that it cannot read with an error without an id.
+            recent = [each for each in recent if each.code != "ENV207"]
         suspects = sorted((each for each in recent if each.code in REJECTED), key=lambda each: -each.at)
         if facts.is_stdio and suspects and all(each.code in ("ENV101", "ENV102") for each in suspects):
             continue  # Text in place of messages: `stdout-noise`.

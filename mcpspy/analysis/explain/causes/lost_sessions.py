@@ -57,10 +57,10 @@ def is_about_its_message(exchange: RefusedExchange, words: str) -> bool:
 
 
 def is_unread_notification(facts: Facts, exchange: RefusedExchange, words: str) -> bool:
-    """Return whether a notification was refused without a word in a session that requests still used after it."""
+    """Return whether a notification was refused by a router, or without a word in a session that requests still used after it."""
     is_used = facts.http.accepted_at(exchange) > exchange.last_at
-    is_mute = not words or NO_ROUTE.search(words) is not None
-    return exchange.asked.startswith("notifications/") and is_mute and is_used
+    is_unread = (not words and is_used) or NO_ROUTE.search(words) is not None
+    return exchange.asked.startswith("notifications/") and is_unread
 
 
 _EXPIRED_ALONE = re.compile(r"(?i)^(?!.*\b(?:or|invalid)\b).*\bexpired\b")

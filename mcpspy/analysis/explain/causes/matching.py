@@ -140,13 +140,34 @@ def _is_too_large(id_: str | None) -> bool:
     return id_ is not None and id_.lstrip("-").isdigit() and abs(int(id_)) > LARGEST_EXACT
 
 
+_TAKE_TEXTS = "let the server take texts as ids, and answer with the same one (JSON-RPC 2.0, 4): clients choose the form"
+_REFUSES_TEXT = re.compile(
+    r"(?i)unmarshal string into .{0,60}\bid\b|\bid\b.{0,40}(?:must be|expected) .{0,12}(?:int|number|[iu]64)|\bid\b.{0,60}invalid type: string"
+    r"|invalid type: string .{0,60}expected (?:[iu]\d\d|a number|an integer)"
+)
+"""A decoder that wants a number as the id: encoding/json, serde, zod, pydantic."""
+
+
 @cause(
     "text-id-unanswered",
     "the server does not answer requests whose id is a text",
     Level.EXACT,
-    positive=ex.session(
-        *(ex.call(), ex.done(), '> {"id":"req-1","method":"tools/list"}', "+ 9", ex.request("tools/list", 4)),
-        *(ex.result(4, tools=[]), ex.END),
+    positive=(
+        ex.session(
+            *(
+                ex.call(),
+                ex.done(),
+                '> {"id":"req-1","method":"tools/list"}',
+                "+ 9",
+                ex.request("tools/list", 4),
+            ),
+            *(ex.result(4, tools=[]), ex.END),
+        ),
+        ex.session(
+            *("@ bare", '> {"id":"a","method":"initialize","params":{}}', "+ 0.1"),
+            ex.stderr("json: cannot unmarshal string into Go struct field Request.id of type int"),
+            *("+ 30", ex.END),
+        ),
     ),
     negative=(
         ex.session(ex.call(), ex.done(), '> {"id":"req-1","method":"tools/list"}', "+ 9", ex.END),
@@ -159,14 +180,19 @@ def text_id_unanswered(facts: Facts) -> Iterator[Claim]:
     failed = [each for each in unanswered if (each.id or "").startswith('"')]
     # Others of the same method, with a number, were answered.
     answered = [each for each in failed if facts.answered[CLIENT, each.method]]
+    for each in failed if not facts.text_ids_answered else ():
+        line = next((line for line in each.stderr if _REFUSES_TEXT.search(line.text)), None)
+        if line is not None:
+            title = f"{each.about} has a text as its id, {quote(each.id or '', 40)}, which the server does not read: {quote(line.text)}"
+            yield Claim(title, _TAKE_TEXTS, [each], evidence=[line.evidence], side=SERVER)
+            return
     if answered and len(failed) == len(unanswered) and not facts.text_ids_answered:
         first = answered[0]
         title = (
             f"{first.about} has a text as its id, {quote(first.id or '', 40)}: {first.state}; requests with a number as their id were "
             f"answered"
         )
-        next_step = "let the server take texts as ids, and answer with the same one (JSON-RPC 2.0, 4): clients choose the form"
-        yield Claim(title, next_step, [*answered], side=SERVER)
+        yield Claim(title, _TAKE_TEXTS, [*answered], side=SERVER)
 
 
 @cause(

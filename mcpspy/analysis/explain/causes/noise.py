@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
-from mcpspy.analysis.explain.causes.framing import CONTENT_LENGTH, UNREADABLE, claim_of_lines, text_of
+from mcpspy.analysis.explain.causes.framing import BEGUN, CONTENT_LENGTH, UNREADABLE, claim_of_lines, text_of
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import evidence, quote
 from mcpspy.analysis.explain.facts import PATIENCE, Facts
@@ -25,6 +25,8 @@ _WRAPPED = re.compile(
 def _text(facts: Facts, side: str) -> list[OddLine]:
     """Return the lines of a side on stdio that are neither messages nor headers."""
     lines = [each for each in facts.sides[side].odd if each.data.strip()]
+    # A message without its end: `message-broken`, `response-incomplete`.
+    lines = [each for each in lines if each.is_whole or not BEGUN.search(each.data)]
     return [each for each in lines if facts.is_stdio and not CONTENT_LENGTH.match(each.data)]
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.definition import FailureRow
 from mcpspy.analysis.explain.causes.exchanges import (
+    NO_ROUTE,
     exchanges,
     said,
     says_nothing,
@@ -54,6 +55,10 @@ _OF_FORM = re.compile(
 """The words of a server that takes a notification for a request."""
 
 
+_NO_METHOD = re.compile(r"(?i)\bmethod not (?:found|allowed)|\bno resource method\b")
+"""A router of HTTP, or of JSON-RPC, that does not have the method of a notification."""
+
+
 FailureRow(
     "notification-refused",
     "a notification is refused where requests are answered",
@@ -68,12 +73,15 @@ FailureRow(
         exchange.asked.startswith("notifications/")
         and bool(facts.answered)
         and (
-            not exchange.words or _OF_FORM.search(exchange.words) is not None or says_nothing(exchange.words)
+            not exchange.words
+            or any(pattern.search(exchange.words) for pattern in (_OF_FORM, NO_ROUTE, _NO_METHOD))
+            or says_nothing(exchange.words)
         )
     ),
     positive=(
         ex.notification_answer(404, {"mcp-session-id": None}),
         ex.notification_answer(400, "Invalid Request: id is required"),
+        ex.notification_answer(404, {}, {"content-type": "text/html"}, "Cannot POST /mcp"),
     ),
     negative=(
         ex.notification_answer(202),

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.connection import REFUSED_BY_MCPSPY
 from mcpspy.analysis.explain.causes.definition import FailureRow
-from mcpspy.analysis.explain.causes.exchanges import about, alike, exchanges, who_refused, with_words
+from mcpspy.analysis.explain.causes.exchanges import about, alike, exchanges, said, who_refused, with_words
 from mcpspy.analysis.explain.causes.requests import SILENT
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import evidence, quote
 from mcpspy.analysis.explain.facts import Facts
-from mcpspy.analysis.explain.symptoms import ClientLeft, RefusedExchange
-from mcpspy.core.protocol.spec import CLIENT, REVISIONS, SERVER
+from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, RefusedExchange
+from mcpspy.core.protocol.spec import CLIENT, REVISIONS, SERVER, UNSUPPORTED_VERSION
 
 _HOST = re.compile(
     r"(?i)\b(?:invalid|disallowed|forbidden|unknown|bad|unexpected|untrusted)\b.{0,20}\bhost\b"
@@ -269,7 +269,8 @@ def version_header(facts: Facts) -> Iterator[Claim]:
     """Some servers refuse a revision that they do not know, in place of answering initialize with
     one that they do.
     """
-    for exchange, words in with_words(facts, 400, 403, 406, 426):
+    for exchange, symptom in exchanges(facts, 400, 403, 406, 426):
+        words = said(exchange, symptom)
         if not _VERSION.search(words) or exchange.asked == "server/discover":
             continue
         version, agreed = exchange.request.get("mcp-protocol-version"), facts.session.agreed_revision
@@ -294,6 +295,9 @@ def version_header(facts: Facts) -> Iterator[Claim]:
             ):  # The header is for requests after initialize, and a server need not look at it before.
                 side = ""
                 next_step += "; or let the client send this header only after initialize"
+            if isinstance(symptom, FailedRequest) and symptom.code == UNSUPPORTED_VERSION:
+                side = ""  # A server of 2026-07-28 alone has no older revision to answer with.
+                next_step = "use a client of a revision that the error names, or let the server support an older one too"
         if exchange.asked == "initialize" and (unknown := _unknown_revision(facts)):
             title = f"the client asks for the revision {quote(unknown, 40)}, which does not exist, and the server refuses it: {quote(words)}"
             next_step = (

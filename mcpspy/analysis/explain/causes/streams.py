@@ -183,7 +183,7 @@ def post_without_response(facts: Facts) -> Iterator[Claim]:
                 "let the server answer a request in the response to its own POST, as JSON or as an event stream; "
                 "202 is for notifications"
             )
-            yield Claim(title, next_step, [failed], side=SERVER)
+            yield Claim(title, next_step, [failed], side=SERVER, level=Level.EXACT)
         elif carrier.media_type == EVENTS and not is_call and carrier.hung_up != SERVER:
             title = f"the server opened an event stream for {failed.about}, and sent no event in it for {failed.waited}"
             next_step = (
@@ -422,7 +422,7 @@ def get_storm(facts: Facts) -> Iterator[Claim]:
             "let the server answer GET with 405 Method Not Allowed if it sends nothing on its own, else "
             "with text/event-stream"
         )
-        claim = Claim(title, next_step, [refusal], side=SERVER)
+        claim = Claim(title, next_step, [refusal], side="" if (refusal.status or 0) > 501 else SERVER)
         # The specification has 405 for "no stream" and nothing else; SDKs report any other refusal as an error.
         claim.is_observation = not is_page and repeats < 3 and refusal.status not in (400, 404, 501)
         yield claim
