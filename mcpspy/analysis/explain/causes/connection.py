@@ -195,6 +195,12 @@ def optional_refusal_fatal(facts: Facts) -> Iterator[Claim]:
                     "look in the client's log what it refuses: a member of the result of initialize (revision, capabilities, serverInfo), or "
                     "the 405, without which it must continue"
                 )
+        known = {*facts.http.session_ids}
+        if known and refused.session_id is None and refused.status in (400, 404):
+            why, side = ", as it has no Mcp-Session-Id, although the server had assigned one", CLIENT
+            next_step = (
+                "the client must send the session id with each request, also with the GET for a stream"
+            )
         opened = [each for each in facts.http.gets if not each.is_refused and each.asked_at < refused.at]
         if opened and refused.status != NOT_OFFERED:
             why = f"{clause(refused.words)}, although it had opened one before"
@@ -202,7 +208,6 @@ def optional_refusal_fatal(facts: Facts) -> Iterator[Claim]:
                 "let the server accept the client's GET again with the same Mcp-Session-Id after a stream ended, or "
                 "answer 404 if it no longer knows the session"
             )
-            known = {*facts.http.session_ids}
             if known and refused.session_id is None:
                 why, side = f"{why}: the later GET has no Mcp-Session-Id", CLIENT
                 next_step = "the client must send the session id with each request, also when it opens the stream again"

@@ -9,7 +9,7 @@ from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.leaving import SECONDS_TO_LEAVE
 from mcpspy.analysis.explain.causes.requests import LONG_WAIT, SHORT_WAIT, is_limit
 from mcpspy.analysis.explain.claims import Claim, Level, cause
-from mcpspy.analysis.explain.evidence import NamedError, clause, evidence, quote
+from mcpspy.analysis.explain.evidence import NamedError, clause, evidence, named_error, quote
 from mcpspy.analysis.explain.facts import PATIENCE, Facts
 from mcpspy.analysis.explain.symptoms import FailedRequest, ServerEnd
 from mcpspy.core.counted import counted, duration
@@ -162,6 +162,10 @@ def _cut_off(facts: Facts, end: ServerEnd) -> Claim:
         f"the exit code only follows"
     )
     symptoms = [end, *end.during, *facts.violations("LIFE401", "LIFE403", "LIFE404")]
+    error = named_error(first.stderr, certain=True)
+    if error is not None and error.line.at < closed_at - PATIENCE:
+        title = f"the server failed during {first.about}, which had no response, and ended only with its stdin: {quote(error.framed)}"
+        return Claim(title, error.next_step, symptoms, evidence=[error.evidence], side=SERVER)
     side = SERVER if waited >= LONG_WAIT else ""
     lines = [evidence(facts.client.closed_place, "the client closed stdin")]
     return Claim(title, next_step, symptoms, evidence=lines, side=side)

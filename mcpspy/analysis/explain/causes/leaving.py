@@ -197,6 +197,19 @@ def _of_response(facts: Facts, left: ClientLeft) -> Claim:
     if asked and agreed and asked != agreed:
         how += f"; it had asked for revision {quote(asked, 20)}, and the server chose {quote(agreed, 20)}"
     title = f"the client did not continue after {left.message}: no notifications/initialized, no request{how}"
+    slow = next(
+        (each for each in facts.slow if each.about == "initialize" and each.answer_at == left.at), None
+    )
+    if slow is not None:
+        title = (
+            f"the client did not continue after {left.message}, which came {duration(slow.answer_at - slow.asked_at)} after the request: it "
+            f"may have given it up before{how}"
+        )
+        next_step = (
+            "look in the client's log for a timeout of the start, and raise it, or let the server answer initialize before its slow work; if "
+            "the client did not wait in vain, look what it refuses in this response"
+        )
+        return Claim(title, next_step, [left], level=Level.GENERAL)
     next_step = (
         "the client did not understand or accept this response: look into its log at this time; "
         "compare the revision, capabilities and line ends of the response with what the client "

@@ -240,6 +240,20 @@ def event_no_message(facts: Facts) -> Iterator[Claim]:
             )
             next_step = "let the gateway pass on body and Content-Type of the server unchanged, also text/event-stream"
             symptoms += [each for each in facts.failed(State.UNANSWERED, State.CANCELLED) if not each.effects]
+        unread = [
+            each
+            for each in facts.failed(State.UNANSWERED)
+            if each.carrier is not None
+            and each.carrier.is_plain
+            and each.asked_at <= lines[0].at <= each.until + PATIENCE
+        ]
+        if unread and not lines[0].data.lstrip().startswith((b"{", b"[")):
+            level = Level.EXACT
+            title = (
+                f"the body of the response to {unread[0].about} is not JSON: {quote(text_of(lines[0]), 80)}"
+            )
+            next_step = "let the server answer with one JSON-RPC message as application/json; look in its log for what wrote this text"
+            symptoms += [*unread]
         symptoms += facts.violations("ENV101", "ENV102", side=SERVER)
         shown = [evidence(each.place, f"data: {text_of(each)}") for each in lines[:3]]
         yield Claim(title, next_step, symptoms, evidence=shown, side=side, level=level)

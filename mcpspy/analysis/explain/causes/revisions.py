@@ -148,6 +148,13 @@ def version_mismatch(facts: Facts) -> Iterator[Claim]:
     yield from _none_in_common(facts)
 
 
+def _is_too_old(asked: str | None, words: str) -> bool:
+    """Return whether an error names only later revisions than the client asked for, which may know none of them."""
+    named = [each.replace("_", "-") for each in re.findall(r"\d{4}[-_]\d\d[-_]\d\d", words)]
+    others = [each for each in named if each != asked]
+    return asked is not None and bool(others) and min(others) > asked
+
+
 _OF_MEMBER = re.compile(
     r"(?i)\b(?:unrecogni[sz]ed|unknown|unexpected) (?:field|key|prop\w*)\b|not marked as ignorable"
 )
@@ -205,7 +212,7 @@ def _refused_revisions(facts: Facts) -> Iterator[Claim]:
             facts.answered[CLIENT, method] for method in ("tools/list", "tools/call", "resources/list")
         )
         # A server of 2026-07-28 alone has this code for it, and no older revision to answer with.
-        side = "" if failed.code == UNSUPPORTED_VERSION else SERVER
+        side = "" if failed.code == UNSUPPORTED_VERSION or _is_too_old(asked, failed.words) else SERVER
         yield Claim(title, next_step, symptoms, side=side, is_observation=goes_on)
 
 

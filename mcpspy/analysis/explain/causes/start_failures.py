@@ -98,6 +98,14 @@ def _ended_quietly(facts: Facts, end: ServerEnd, without: str) -> tuple[str, str
     if end.code == 0 and _is_container_without_stdin(facts):
         title = "the container ended by itself with exit code 0: docker run gives it no stdin without -i"
         return title, 'add "-i" after "run" in "args" of the host\'s configuration'
+    if end.code == 0 and facts.client.odd:
+        stray = quote(text_of(facts.client.odd[0]), 80)
+        title = f"the server ended by itself with exit code 0 after a line on its stdin that is not a message: {stray}"
+        next_step = (
+            "let the server answer such a line with the error -32700 and read on; and look where the line comes from: the client, or a "
+            "script around the server"
+        )
+        return title, next_step
     if end.code == 0:
         title = (
             "the server ended by itself with exit code 0 before it answered: it does not wait for "
@@ -253,6 +261,7 @@ def start_failed(facts: Facts) -> Iterator[Claim]:
         else:
             title, next_step = _ended_quietly(facts, end, "a word" if last is None else "an error")
             side = "configuration" if end.code == 0 and _is_container_without_stdin(facts) else side
+            side = "" if end.code == 0 and facts.client.odd else side
         if last is not None and _STATE.search(last.text):
             title = f"the server ended before it answered ({end.words}): {quote(last.text)}"
             next_step = _OTHER_COPY

@@ -10,7 +10,8 @@ from mcpspy.analysis.explain.causes.requests import LONG_WAIT, SHORT_WAIT, is_li
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import NamedError, clause, named_error, of_finding, quote
 from mcpspy.analysis.explain.facts import PATIENCE, Facts, SlowCall
-from mcpspy.analysis.explain.symptoms import FailedRequest, IgnoredResponse, ServerEnd
+from mcpspy.analysis.explain.outcomes import BY_USER
+from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, IgnoredResponse, ServerEnd
 from mcpspy.core.counted import duration
 from mcpspy.core.protocol.spec import CLIENT, SERVER, other
 from mcpspy.core.session.exchange import State
@@ -85,6 +86,20 @@ def timeout(facts: Facts) -> Iterator[Claim]:
         closed_at, gave_up_at = facts.client.closed_at, failed.gave_up_at
         if closed_at is not None and gave_up_at is not None and 0 <= closed_at - gave_up_at < 0.5:
             title += f", and closed the session {duration(closed_at - gave_up_at)} later"
+        is_left_at = (
+            closed_at is not None and failed.answer_at is not None and 0 <= closed_at - failed.answer_at < 0.5
+        )
+        if is_left_at and BY_USER.search(failed.reason):
+            yield Claim(
+                title=f"the client closed the session {duration((closed_at or 0.0) - (failed.answer_at or 0.0))} after the late response to "
+                f"{failed.about}, which it had cancelled itself{clause(failed.words)}",
+                next_step="let the client ignore a response to a request that it has cancelled (2025-11-25, Cancellation): it may cross the "
+                "notification; the server need not send one",
+                symptoms=[failed, *facts.of(ClientLeft)],
+                side=CLIENT,
+                level=Level.SPECIFIC,
+            )
+            continue
         if error := named_error(failed.stderr, certain=True):
             title += f"; meanwhile the server printed {quote(error.text, 100)!r}"
         if failed.progress_words and failed.answer_at is None:

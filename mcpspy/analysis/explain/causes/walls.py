@@ -10,8 +10,8 @@ from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.definition import FailureRow
 from mcpspy.analysis.explain.causes.exchanges import ERROR_PAGE, LOGIN, who_refused
 from mcpspy.analysis.explain.claims import Claim, Level, cause
-from mcpspy.analysis.explain.evidence import quote, url_parts
-from mcpspy.analysis.explain.facts import Facts
+from mcpspy.analysis.explain.evidence import clause, quote, url_parts
+from mcpspy.analysis.explain.facts import PATIENCE, Facts
 from mcpspy.analysis.explain.symptoms import RefusedExchange
 from mcpspy.core.protocol.http_headers import JSON
 from mcpspy.core.protocol.spec import CLIENT, SERVER
@@ -134,6 +134,24 @@ def redirect_not_followed(facts: Facts) -> Iterator[Claim]:
             f"{failed.about} was redirected ({status} → {quote(location or failed.why, 100)}), and the "
             f"client did not follow"
         )
+        lost = [
+            each
+            for each in facts.of(RefusedExchange)
+            if each.method == "GET"
+            and each.path == (new.path or "/")
+            and 0 <= each.at - failed.asked_at < PATIENCE
+        ]
+        if lost and status in ("301", "302", "303"):
+            title = (
+                f"{failed.about} was redirected ({status} → {quote(location or failed.why, 100)}), and the client followed with GET, which "
+                f"has no message (HTTP {lost[0].status}{clause(lost[0].words)})"
+            )
+            next_step = (
+                f"use the URL {quote(location, 100)} in the client's configuration, and look whether the host removes its slash; let the "
+                f"server redirect with 307 or 308, which keep the method and the body (RFC 9110, 15.4), or answer at both addresses"
+            )
+            yield Claim(title, next_step, [failed, *lost, *facts.violations("HTTP307")])
+            continue
         # The client may follow a 307, the server answer at both addresses, or the user write the other one.
         next_step, side = f"use the URL {quote(location, 100)} in the client's configuration", ""
         if LOGIN.search(new.path) or _sign_in_page(facts, f"{status} → {location}"):
