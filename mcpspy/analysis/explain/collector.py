@@ -243,6 +243,7 @@ class FactCollector:
         if kind == "stderr":
             line = PrintedLine(note.at, place, note.text)
             facts.stderr.append(line)
+            facts.stderr_size += len(line.text)
             self._requests.add_stderr(line)
             if len(facts.first_stderr) < MAX_STDERR:
                 facts.first_stderr.append(line)

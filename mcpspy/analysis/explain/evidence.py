@@ -91,7 +91,7 @@ _LED_EXCEPTION = re.compile(
 """An exception after the words of the program that caught it: `Failed to load the cache: FetchError: …`."""
 
 _PLAIN_ERROR = re.compile(
-    r"^\W{0,4}(?:\[cause\]: |Uncaught )?(?:Error(?: \[\w{1,60}\])?|[A-Z][a-z]{2,20} error|AssertionError|panic|fatal error|fatal|FATAL): ?\S"
+    r"^\W{0,4}(?:\[cause\]: |Uncaught )?(?:Error(?: \[\w{1,60}\])?|[A-Z][a-z]{2,20} error|AssertionError|panic|fatal error|fatal|FATAL|PHP (?:Fatal|Parse) error): *\S|^memory allocation of \d"
 )
 _PANIC = re.compile(r"^thread '[^']{1,80}'(?: \(\d+\))? panicked at ")
 _RUBY = re.compile(r"^[^\s:][^:\n]{0,200}\.rb:\d{1,6}:in [`'].{1,400}\((?:\w+::)*\w*(?:Error|Exception)\)")

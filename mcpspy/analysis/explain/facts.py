@@ -50,6 +50,8 @@ class Facts:
         self.symptoms: list[Symptom] = []
         self.stderr: deque[PrintedLine] = deque(maxlen=MAX_STDERR)
         self.first_stderr: list[PrintedLine] = []
+        self.stderr_size = 0
+        """Characters on stderr."""
         self.notes: dict[str, list[tuple[Note, EntryPosition]]] = {}
         """Kind → notes that are neither of HTTP exchanges nor stderr, at most `MAX_ODD_LINES` of each."""
         self.http = HttpFacts()

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
-from mcpspy.analysis.explain.causes.requests import errors
+from mcpspy.analysis.explain.causes.requests import NO_PARAMS, errors
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import clause, evidence, quote
 from mcpspy.analysis.explain.facts import Facts
@@ -53,6 +53,8 @@ _CODES_OF_OTHERS = (-32601, -32700, -32002, -32001)
 def _is_about_arguments(failed: FailedRequest, *, is_prompt: bool, is_broken: bool) -> bool:
     """Return whether an error is, or may be, about the arguments."""
     words = failed.words[:400]
+    if NO_PARAMS.fullmatch(words.strip()) and not is_broken:
+        return False  # The Python SDK, about the request as a whole.
     is_said = _ARGUMENTS.search(words) is not None
     is_said |= failed.code == INVALID_PARAMS and _NOT_ARGUMENTS.search(words) is None
     root = _OF_DATA.search(words)
@@ -287,7 +289,7 @@ _TYPED = re.compile(
 _ABSENT = re.compile(
     r"(?i)\b(?:is|are|was|of|got|be) (?:null|none|undefined|nil|empty|required)\b"
     r"|\bmissing\b(?=\W*$|\s*[:.,;)\"'`]|\W+(?:required|argument|param|field|property|key|value|input|\w+\W*$))"
-    r"|\bnot (?:provided|set|given|specified)\b|NoneType|\brequired\b"
+    r"|\bnot (?:provided|set|given|specified)\b|NoneType|\brequired\b|\bundefined (?:array key|index|variable)\b"
 )
 """Validators, and what programs print that use a value without a look."""
 

@@ -43,7 +43,7 @@ def encoding_not_asked_for(facts: Facts) -> Iterator[Claim]:
         f"Accept-Encoding has it (Vary: Accept-Encoding)"
     )
     lines = [evidence(encoded.place, f"{encoded.line}, Content-Encoding: {coding}")]
-    yield Claim(title, next_step, [*left], evidence=lines, side=SERVER, is_observation=not left)
+    yield Claim(title, next_step, [*left], evidence=lines, is_observation=not left)
 
 
 _CHARSET = re.compile(r"(?i)charset\s*=\s*\"?([\w.:-]+)")
@@ -124,5 +124,4 @@ def body_not_sent(facts: Facts) -> Iterator[Claim]:
             "Content-Length again (or send chunks); a server must end what it began"
         )
         lines = [evidence(exchange.place, f"{exchange.line}{announced}")]
-        side = "proxy" if size not in ("", "0") else SERVER
-        yield Claim(title, next_step, [failed], evidence=lines, side=side)
+        yield Claim(title, next_step, [failed], evidence=lines, side="" if size not in ("", "0") else SERVER)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.definition import FailureRow
-from mcpspy.analysis.explain.causes.exchanges import about, exchanges, is_round, is_stream
+from mcpspy.analysis.explain.causes.exchanges import about, exchanges, is_stream
 from mcpspy.analysis.explain.causes.leaving import REJECTED
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import clause, evidence, quote
@@ -129,7 +129,6 @@ def upstream_unreachable(facts: Facts) -> Iterator[Claim]:
         )
     elif facts.server.messages:
         next_step = "it had answered before: look into its own log for why it ended or restarted"
-        side = SERVER
     elif "localhost" in upstream or "127.0.0.1" in upstream:
         next_step += "; in a container, localhost is the container itself"
     is_gone = any(_ENDED.search(each.error) and each.at >= first.at for each, _ in found)
@@ -166,7 +165,9 @@ def optional_refusal_fatal(facts: Facts) -> Iterator[Claim]:
         # One GET with 405 may well be the last thing that a client does; one that asks again does not accept it.
         # One that has not ended the handshake stops at it.
         again = [each for each in facts.http.not_offered if each.at >= left.at]
-        is_fatal = len(again) > (1 if left.is_initialized else 0)
+        has_asked = facts.client.methods.keys() - {"initialize", "notifications/initialized"}
+        is_begun_again = not has_asked and len(facts.http.begun) > 1 and len(facts.http.not_offered) > 1
+        is_fatal = len(again) > (1 if left.is_initialized and not is_begun_again else 0)
         refused = others[-1] if others else again[0] if is_fatal else None
         if (
             refused is None
@@ -269,7 +270,7 @@ def stream_cut(facts: Facts) -> Iterator[Claim]:
             )
         elif silent >= 1 and not is_short:
             # A server that ends the stream by itself does so at any time.
-            side = "proxy" if is_round(silent) or via else ""
+            side = "proxy" if via else ""
         yield Claim(title, next_step, [failed], side=side)
 
 

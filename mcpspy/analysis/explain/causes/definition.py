@@ -44,6 +44,8 @@ class Trouble(NamedTuple):
     """Errors that name it, from servers that do not start."""
     side: str = "environment"
     only_at_start: bool = False
+    later: str = ""
+    """Of a trouble that is only at the start: those of its words that also name it in a call."""
 
 
 class FailureRow(NamedTuple):

@@ -54,7 +54,7 @@ def client_gone_first(facts: Facts) -> Iterator[Claim]:
         next_step = "look into the client's log why it left; the server may handle a closed pipe quietly"
         symptoms = [end, *end.during]
         lines = [evidence(place, "the client closed its end")]
-        yield Claim(title, next_step, symptoms, evidence=lines, side=CLIENT)
+        yield Claim(title, next_step, symptoms, evidence=lines)
 
 
 IDLE_SECONDS = 10.0

@@ -335,7 +335,7 @@ def notification_body(facts: Facts) -> Iterator[Claim]:
                     "let the client ignore the body and the type of a 202, whose status is enough; the server should "
                     "send none (2025-11-25, Transports)"
                 )
-            yield Claim(title, next_step, [violation, *left], side=side)
+            yield Claim(title, next_step, [violation, *(left if not facts.failed() else [])], side=side)
     accepted, asked = facts.http.typed_acceptance, facts.client.methods.keys()
     if accepted is None or facts.violations("HTTP302") or asked - {"initialize", "notifications/initialized"}:
         return

@@ -54,7 +54,6 @@ def _said_by_tools(facts: Facts) -> Iterator[Claim]:
             next_step=f"use a client that declares {name}, or switch it on there (a handler, a setting); a server that is meant for all "
             "clients should have a way without it",
             symptoms=[failed],
-            side=CLIENT,
             level=Level.EXACT,
         )
 
@@ -148,6 +147,7 @@ FailureRow(
     why="The call was answered with a task, and the task ended as failed.",
     title="the task of {about} failed after {waited}{quoted}",
     next_step="read the server's log at this time; let it state the reason in statusMessage or as an error",
+    side="",
     states=(State.TASK_FAILED,),
     positive=ex.task(2, "failed"),
     negative=_COMPLETED,

@@ -13,12 +13,12 @@ from mcpspy.core.protocol.spec import SERVER
 
 _PROXIES = re.compile(
     r"(?i)nginx|cloudflare|haproxy|envoy|traefik|caddy|awselb|akamai|varnish|apache|gws|vercel"
-    r"|istio|openresty"
+    r"|istio|openresty|microsoft-azure-application-gateway|cloudfront"
 )
 """Proxies by the beginning of the header Server."""
 
 NO_ROUTE = re.compile(
-    r"(?i)page not found|cannot (?:post|get) /|no (?:such )?route|default backend|no service|no static resource"
+    r"(?i)page not found|cannot (?:post|get) /|no (?:such )?route|requested route|default backend|no service|no static resource"
 )
 """The words of Go's net/http (Traefik), Express, Spring, ingress-nginx and gateways for a path that they do not have."""
 

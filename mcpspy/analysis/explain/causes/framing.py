@@ -12,7 +12,7 @@ from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import EvidenceLine, evidence, quote
 from mcpspy.analysis.explain.facts import PATIENCE, Facts
 from mcpspy.analysis.explain.side_facts import OddLine
-from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, IgnoredResponse, Symptom
+from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, IgnoredResponse, ServerEnd, Symptom
 from mcpspy.core.protocol.spec import CLIENT, SERVER, other
 
 CONTENT_LENGTH = re.compile(rb"(?i)^\s*Content-Length:\s*\d+\s*$")
@@ -87,6 +87,7 @@ def content_length(facts: Facts) -> Iterator[Claim]:
             claim = claim_of_lines(facts, side, lines, title, next_step)
             if side == CLIENT:  # It does not understand the server's messages, either.
                 claim.symptoms += [each for each in facts.of(ClientLeft) if each not in claim.symptoms]
+                claim.symptoms += [each for each in facts.of(ServerEnd) if not each.has_answered]
             yield claim
 
 

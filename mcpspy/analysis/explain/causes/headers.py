@@ -166,7 +166,8 @@ def _lost_behind(facts: Facts) -> Iterator[Claim]:
         elif not words:
             next_step += "; or this URL is not that of an MCP endpoint"
         # A server that misses a header has not removed it; one that misreads its value does so itself.
-        side = "proxy" if who != "the server" or re.search(_MISSING, words, re.IGNORECASE) else SERVER
+        is_missing = re.search(_MISSING, words, re.IGNORECASE) is not None
+        side = "proxy" if who != "the server" else "" if is_missing else SERVER
         side = "" if is_of_scheme else side  # A value of another form has no token, either.
         claim = Claim(title, next_step, same, side=side)
         claim.is_observation = is_overcome(same)
@@ -250,7 +251,7 @@ def header_dropped(facts: Facts) -> Iterator[Claim]:
             f"something between mcpspy and the server dropped it"
         )
         next_step = "let the proxy or gateway behind mcpspy pass on all headers that begin with Mcp-"
-        side = "proxy"
+        side = ""
         is_old = not facts.session.is_modern and failed.method != "server/discover" and not failed.is_refused
         if failed.code == -32020 and is_old and not missing:
             title = (
@@ -354,7 +355,7 @@ def header_twice(facts: Facts) -> Iterator[Claim]:
             f"copies the headers of the server and adds its own"
         )
         lines = [evidence(exchange.place, f"{exchange.line}, {_shown(name)}: {value}")]
-        yield Claim(title, next_step, symptoms, evidence=lines, side="proxy")
+        yield Claim(title, next_step, symptoms, evidence=lines)  # The server, or something in front of it.
         break
 
 

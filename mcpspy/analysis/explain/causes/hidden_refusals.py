@@ -170,7 +170,8 @@ FailureRow(
     states=ERRORS,
     words=r"authentication credential|\bnot (?:authenticated|signed in|logged in)|\bunauthenticated\b"
     r"|(?:sign|log)[- ]?in (?:is )?required|requires? (?:oauth|(?:a )?(?:sign|log)[- ]?in)"
-    r"|(?:missing|no|without) (?:an? )?(?:bearer|authorization)|no access token (?:was )?(?:provided|given|found|sent)|^\W*access (?:is )?denied\W*$",
+    r"|(?:missing|no|without) (?:an? )?(?:bearer|authorization)|no (?:valid )?access token (?:was )?(?:provided|given|found|sent)"
+    r"|\bneed to (?:sign|log) in\b|^\W*access (?:is )?denied\W*$",
     if_failed=lambda facts, failed: (
         not facts.is_stdio
         and not failed.is_refused

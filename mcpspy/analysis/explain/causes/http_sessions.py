@@ -21,6 +21,7 @@ from mcpspy.analysis.explain.causes.lost_sessions import (
     is_of_other_session,
     is_unread_notification,
 )
+from mcpspy.analysis.explain.causes.requests import NO_PARAMS
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import BUG, clause, quote
 from mcpspy.analysis.explain.facts import Facts
@@ -50,8 +51,8 @@ FailureRow(
     next_step="let the gateway or proxy behind mcpspy pass on the header Mcp-Session-Id of responses; "
     "ask the server directly to compare",
     side="",
-    statuses=(400, 404),
-    words="session",
+    statuses=(400, 404, 422),
+    words=r"session|expect\w* initialize",
     if_refused=_has_none,
     is_together=True,
     positive=ex.session(
@@ -306,7 +307,10 @@ def initialized_overtaken(facts: Facts) -> Iterator[Claim]:
         if not facts.is_stdio
         and each.side == CLIENT
         and not each.is_handshake
-        and _NOT_YET.search(each.words)
+        and (
+            _NOT_YET.search(each.words)
+            or (NO_PARAMS.fullmatch(each.words.strip()) and each.before == "notifications/initialized")
+        )
         and any(0 <= each.asked_at - at < OVERTAKING for at, _ in facts.http.begun.values())
     ]
     symptoms = [*(each for _, each in found), *(each for each in failed if not each.is_refused)]

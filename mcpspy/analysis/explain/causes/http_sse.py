@@ -75,7 +75,9 @@ def sse_stream_ended(facts: Facts) -> Iterator[Claim]:
                 continue
             title += f"; the client posts on to the old session: {failed.about} got HTTP {status}"
             next_step = "the client must open a new stream and send initialize again when its stream ends"
-            side = CLIENT
+            side = (
+                CLIENT if status == 404 else ""
+            )  # Another status does not tell it that the session is lost.
             if lasted >= LONG_ENOUGH_FOR_A_LIMIT and is_round(lasted):
                 next_step += (
                     "; a stream that ends after a round time has met a limit of the server or of a proxy: raise it, and let the server "
@@ -211,7 +213,10 @@ def sse_transport(facts: Facts) -> Iterator[Claim]:
             continue  # No transport has its endpoint there: `wrong-endpoint`.
         # A client may try both, the old one first: then nothing is wrong.
         has_gone_on = first_at is not None and refusal.agent in facts.http.agents
-        if is_first and refusal.status in (400, 404, 405, 406):
+        wants_session = (
+            refusal.status in (401, 422) and "session" in refusal.words.lower() and not refusal.challenge
+        )
+        if is_first and (refusal.status in (400, 404, 405, 406) or wants_session):
             title = (
                 f"the client opened a stream with GET before any POST (the old HTTP+SSE transport), and "
                 f"the server answered HTTP {refusal.status}{clause(refusal.words)}"

@@ -10,7 +10,13 @@ from mcpspy.analysis.explain.causes.requests import answers_to_notifications, wi
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import evidence, named_error, of_finding, quote, url_parts
 from mcpspy.analysis.explain.facts import PATIENCE, Facts
-from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, RefusedExchange, ServerEnd
+from mcpspy.analysis.explain.symptoms import (
+    ClientLeft,
+    FailedRequest,
+    IgnoredResponse,
+    RefusedExchange,
+    ServerEnd,
+)
 from mcpspy.analysis.lint.finding import Finding
 from mcpspy.core.counted import duration
 from mcpspy.core.protocol.http_headers import LOOPBACK
@@ -200,7 +206,7 @@ def _of_response(facts: Facts, left: ClientLeft) -> Claim:
     slow = next(
         (each for each in facts.slow if each.about == "initialize" and each.answer_at == left.at), None
     )
-    if slow is not None:
+    if slow is not None and not facts.of(IgnoredResponse):
         title = (
             f"the client did not continue after {left.message}, which came {duration(slow.answer_at - slow.asked_at)} after the request: it "
             f"may have given it up before{how}"

@@ -128,7 +128,7 @@ def _is_lost(facts: Facts, exchange: RefusedExchange, symptom: Symptom) -> bool:
         return False
     words = said(exchange, symptom)
     if exchange.status == 404:
-        is_other = OTHER_THING.search(words) is not None and not _STALE.search(words)
+        is_other = any(each.search(words) for each in (OTHER_THING, NO_ROUTE)) and not _STALE.search(words)
         return not is_other and not is_unread_notification(facts, exchange, words)
     is_refused = exchange.status in (400, 401, 403, 409, 410, 422, 500, 503) and not NO_HANDLER.search(words)
     return is_refused and _STALE.search(words) is not None and not is_of_other_session(exchange, words)

@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
-from mcpspy.analysis.explain.causes.requests import LONG_WAIT, SILENT, without_response
+from mcpspy.analysis.explain.causes.requests import LONG_WAIT, SILENT, errors, without_response
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import clause, evidence, quote
 from mcpspy.analysis.explain.facts import PATIENCE, Facts
+from mcpspy.analysis.explain.outcomes import GAVE_UP
 from mcpspy.analysis.explain.symptoms import ERRORS, ClientLeft, FailedRequest, ServerEnd
 from mcpspy.analysis.lint.finding import Finding
 from mcpspy.core.counted import duration
@@ -180,6 +181,18 @@ def text_id_unanswered(facts: Facts) -> Iterator[Claim]:
     failed = [each for each in unanswered if (each.id or "").startswith('"')]
     # Others of the same method, with a number, were answered.
     answered = [each for each in failed if facts.answered[CLIENT, each.method]]
+    told = next(
+        (
+            each
+            for each in errors(facts)
+            if (each.id or "").startswith('"') and _REFUSES_TEXT.search(each.words)
+        ),
+        None,
+    )
+    if told is not None and not facts.text_ids_answered:
+        title = f"{told.about} has a text as its id, {quote(told.id or '', 40)}, which the server does not read: {quote(told.words)}"
+        yield Claim(title, _TAKE_TEXTS, [told], side=SERVER)
+        return
     for each in failed if not facts.text_ids_answered else ():
         line = next((line for line in each.stderr if _REFUSES_TEXT.search(line.text)), None)
         if line is not None:
@@ -206,6 +219,15 @@ def answer_not_matched(facts: Facts) -> Iterator[Claim]:
     the call that waits for it.
     """
     found = [] if facts.is_stdio else _findings(facts, "ENV204", side=CLIENT)
+    for failed in errors(facts) if not facts.is_stdio else ():
+        about = next((name for name in _ASKED if _WAITED_FOR[name].search(failed.words)), "")
+        if about and facts.answered[SERVER, about] and GAVE_UP.search(failed.words):
+            yield Claim(
+                title=f"the client answered the server's {about}, and the server waited on for that answer in {failed.about}: {quote(failed.words)}",
+                next_step=_KEEP_SESSIONS,
+                symptoms=[failed],
+                side=SERVER,
+            )
     for asked in without_response(facts, SERVER):
         answers = [each for each in found if each.id == asked.id and each.at >= asked.asked_at]
         if not answers:
@@ -215,13 +237,17 @@ def answer_not_matched(facts: Facts) -> Iterator[Claim]:
         after = duration(answers[0].at - asked.asked_at)
         title = f"the client answered {asked.about} after {after}, and the server did not continue with it"
         title += "" if facts.http.session_ids else ": without an Mcp-Session-Id, it works without sessions"
-        next_step = (
-            "let the server keep sessions if it asks the client for something (sampling, elicitation, "
-            "roots), or use input_required of 2026-07-28"
-        )
         symptoms = [asked, *held, *facts.violations("ENV204", side=CLIENT)]
         lines = [evidence(answers[0].place, f"the client's response: {answers[0].excerpt}")]
-        yield Claim(title, next_step, symptoms, evidence=lines, side=SERVER)
+        yield Claim(title, _KEEP_SESSIONS, symptoms, evidence=lines, side=SERVER)
+
+
+_ASKED = ("sampling/createMessage", "elicitation/create", "roots/list")
+_WAITED_FOR = {name: re.compile(rf"(?i)\b{name.split('/')[0].removesuffix('s')}") for name in _ASKED}
+_KEEP_SESSIONS = (
+    "let the server keep sessions if it asks the client for something (sampling, elicitation, "
+    "roots), or use input_required of 2026-07-28"
+)
 
 
 @cause(

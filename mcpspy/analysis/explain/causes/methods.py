@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.leaving import SECONDS_TO_LEAVE
-from mcpspy.analysis.explain.causes.requests import errors, held_up
+from mcpspy.analysis.explain.causes.requests import NO_PARAMS, errors, held_up
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import clause
 from mcpspy.analysis.explain.facts import Facts
@@ -17,11 +17,9 @@ from mcpspy.analysis.explain.symptoms import (
     ServerEnd,
     Symptom,
 )
+from mcpspy.analysis.lint.rules.methods import has_capability
 from mcpspy.core.protocol.spec import CLIENT, METHODS, SERVER, other
 from mcpspy.core.session.exchange import State
-
-_NO_PARAMS = re.compile(r"(?i)invalid (?:request )?param(?:eter)?s\.?")
-"""The whole error of the Python SDK for a method that it does not know."""
 
 _OPTIONAL = (
     "resources/list resources/templates/list prompts/list logging/setLevel completion/complete ping "
@@ -40,7 +38,7 @@ def _is_unknown(failed: FailedRequest) -> bool:
         _NO_REQUEST.fullmatch(failed.words) or _UNKNOWN_METHOD.search(failed.words)
     ):
         return True
-    is_other_code = not known and _NO_PARAMS.fullmatch(failed.words.strip()) is not None
+    is_other_code = not known and NO_PARAMS.fullmatch(failed.words.strip()) is not None
     is_no_method = not known and "/" not in failed.method
     return failed.code == -32601 or is_other_code or (is_no_method and failed.code in (-32600, -32602))
 
@@ -109,8 +107,8 @@ def method_not_found(facts: Facts) -> Iterator[Claim]:
             is_known = failed.method == "server/discover" or facts.answered[side, failed.method]
             if not _is_unknown(failed) or is_known or failed.method.startswith("notifications/"):
                 continue  # `notification-with-id` has the last.
-            needed = (known.needs or "").partition(".")[0] if known is not None else ""
-            is_declared = bool(needed) and needed in declared
+            needed = (known.needs or "") if known is not None else ""
+            is_declared = bool(needed) and has_capability(declared, needed)
             if failed.subject in {uri for uri, _ in facts.listed.apps.tools.values()}:
                 continue  # The server's tools name this page: `app-invalid`.
             left: list[Symptom] = [
@@ -186,7 +184,7 @@ def notification_with_id(facts: Facts) -> Iterator[Claim]:
             symptoms += [
                 each
                 for each in errors(facts)
-                if each.at > failed.at and _NO_PARAMS.fullmatch(each.words.strip())
+                if each.at > failed.at and NO_PARAMS.fullmatch(each.words.strip())
             ]
             # A client that takes the error for the response to its next request goes away then.
             symptoms += [

@@ -11,7 +11,14 @@ from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import evidence, quote
 from mcpspy.analysis.explain.facts import PATIENCE, Facts
 from mcpspy.analysis.explain.side_facts import OddLine
-from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, RefusedExchange, ServerEnd, Symptom
+from mcpspy.analysis.explain.symptoms import (
+    ClientLeft,
+    FailedRequest,
+    RefusedExchange,
+    ServerEnd,
+    Symptom,
+    Violation,
+)
 from mcpspy.core.protocol.refusal import refusal_words
 from mcpspy.core.protocol.spec import CLIENT, METHODS, SERVER
 from mcpspy.core.session.exchange import State
@@ -150,6 +157,9 @@ def stdout_noise(facts: Facts) -> Iterator[Claim]:
             next_step = "let the server write nothing in answer to a notification, and a result or an error for each request"
         claim = claim_of_lines(facts, SERVER, lines, title, next_step)
         claim.symptoms = [each for each in claim.symptoms if not _is_apart(facts, each, lines)]
+        is_alone = facts.server.odd_count == 1 and all(isinstance(each, Violation) for each in claim.symptoms)
+        if facts.has_worked and is_alone:
+            claim.level = Level.QUOTE  # This client has read over a banner: what else is wrong is of more interest.
         yield _of_runner(facts, lines, claim)
     elif lines and facts.is_stdio:
         # The log of a host has the line that it could not read, and no exit status: the host may have ended the server.
@@ -386,7 +396,7 @@ def error_without_envelope(facts: Facts) -> Iterator[Claim]:
         )
         if _LACKS_TOKEN.search(words) and failed.carrier and not failed.carrier.has_token:
             title += "; the request has no Authorization"
-            side = "configuration"
+            side = ""
             next_step = (
                 "set the header Authorization in the host's configuration, in the form that this host reads (mcpspy "
                 "hosts lists the members that it does not know); the server should answer 401"

@@ -73,7 +73,7 @@ def new_token_refused(facts: Facts) -> Iterator[Claim]:
             "compare issuer, audience, keys and scopes of the token with what the server checks; signing "
             "in again brings the same"
         )
-        side = SERVER if has_resource else CLIENT
+        side = SERVER if has_resource else ""  # A server that checks no audience takes it, too.
         is_page = exchange.media_type.startswith("text/html") and not ERROR_PAGE.search(words)
         if is_page and not exchange.challenge:
             side = "proxy"
@@ -135,7 +135,19 @@ def no_token_issued(facts: Facts) -> Iterator[Claim]:
                 "look in the client's log for what it misses in the answer, whose body is not recorded: it has an error in "
                 "place of a token, or a member in another form (access_token, token_type, expires_in)"
             )
-        if mismatch := facts.violations("AUTH102"):
+        hidden = [
+            each for each, _ in exchanges(facts, 401, 403) if each.is_for_metadata and "resource" in each.path
+        ]
+        if hidden and not any(each.status == 200 for each in steps_of(facts, "resource metadata")):
+            title = (
+                f"the client got an answer to its token request, and never used the token: the metadata of the resource, which it has to "
+                f"compare, are behind the sign-in themselves ({hidden[0].path}: HTTP {hidden[0].status})"
+            )
+            next_step = (
+                "let the server answer /.well-known/oauth-protected-resource without a token (RFC 9728, 3): a client that cannot read it "
+                f"may drop its token; else {next_step}"
+            )
+        elif mismatch := facts.violations("AUTH102"):
             title += f"; its metadata does not fit: {quote(mismatch[0].findings[0].message)}"
             next_step = f"let both documents and the token name one issuer (RFC 8414, 3.3; RFC 9068, 2.2); {next_step}"
         yield sign_in_claim(facts, title, next_step, step, side="")

@@ -195,7 +195,7 @@ def _by_client(facts: Facts, step: OauthStep, words: str) -> tuple[str, str] | N
             "the client registered earlier, and the authorization server no longer knows it: let the client register "
             "again after invalid_client; until then remove what it has stored for this server"
         )
-    return "configuration", advised(_TOKEN_ERRORS, words)
+    return "", advised(_TOKEN_ERRORS, words)  # What was registered by hand, or what the host sends of it.
 
 
 def _is_nameless(facts: Facts, step: OauthStep) -> bool:

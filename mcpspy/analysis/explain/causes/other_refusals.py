@@ -55,7 +55,7 @@ _OF_FORM = re.compile(
 """The words of a server that takes a notification for a request."""
 
 
-_NO_METHOD = re.compile(r"(?i)\bmethod not (?:found|allowed)|\bno resource method\b")
+_NO_METHOD = re.compile(r"(?i)\bmethod (?:\S{1,60} )?not (?:found|allowed)|\bno resource method\b")
 """A router of HTTP, or of JSON-RPC, that does not have the method of a notification."""
 
 

@@ -19,11 +19,11 @@ from mcpspy.core.protocol.spec import CLIENT, REVISIONS, SERVER, UNSUPPORTED_VER
 _HOST = re.compile(
     r"(?i)\b(?:invalid|disallowed|forbidden|unknown|bad|unexpected|untrusted)\b.{0,20}\bhost\b"
     r"|\bhost\b.{0,30}\b(?:not (?:allowed|trusted|permitted)|is not|invalid|mismatch|blocked)"
-    r"|misdirected|DNS rebinding|allowed[_ ]?hosts"
+    r"|misdirected|DNS rebinding|allowed[_ ]?hosts|\bblocked hosts?\b"
 )
 _ORIGIN = re.compile(
     r"(?i)\b(?:invalid|disallowed|forbidden|bad)\b.{0,20}\borigin\b"
-    r"|\borigin\b.{0,30}\b(?:not (?:allowed|trusted|permitted)|invalid|blocked)"
+    r"|\borigin\b.{0,30}\b(?:not (?:allowed|trusted|permitted)|invalid|blocked)|invalid CORS request"
 )
 """The checks against DNS rebinding of the SDKs, and of Starlette, Django, Rails and Vite."""
 _OF_HEADER = re.compile(
@@ -112,7 +112,7 @@ FailureRow(
     "transport (handleRequest(req, res, req.body)), or do not parse it there",
     statuses=(400, 500),
     # A message of another form than that of JSON-RPC was read.
-    words=r"^(?!.*\b(?:json-?rpc|message|schema)\b).*parse error|stream is not readable|body (?:already|has been)|unexpected end of (?:json"
+    words=r"^(?!.*\b(?:json-?rpc|message|schema)\b).*parse error|stream is not readable|body (?:has )?(?:already|been)|unexpected end of (?:json"
     r"|input)|invalid json(?!-?rpc)",
     if_refused=lambda facts, exchange: (
         # Where requests were read, the message is not what cannot be read.

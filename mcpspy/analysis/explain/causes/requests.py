@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from mcpspy.analysis.explain.facts import Facts
@@ -29,6 +30,10 @@ def has_fixed_form(method: str) -> bool:
 def is_limit(seconds: float) -> bool:
     """Return whether a time is one of the usual limits of clients, to a tenth of a second."""
     return any(0 <= seconds - limit < 0.1 for limit in (5, 10, 15, 20, 30, 60, 120, 300))
+
+
+NO_PARAMS = re.compile(r"(?i)invalid (?:request )?param(?:eter)?s\.?")
+"""The whole error of the Python SDK for a method that it does not know, and for a request before the end of the handshake."""
 
 
 def errors(facts: Facts, side: str = CLIENT) -> Iterator[FailedRequest]:

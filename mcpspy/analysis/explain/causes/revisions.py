@@ -242,11 +242,10 @@ def _chosen_revisions(facts: Facts) -> Iterator[Claim]:
             yield from _older_than_transport(facts, violation)
             continue  # Clients that ask for a newer one know it, and over HTTP nothing shows that this one left at once.
         if answered is not None and asked is not None and answered[0] != asked:
-            # A server may not have the older revision, so either side may have to change.
-            side = SERVER if answered[0] < asked else ""
+            # A server may not have the other revision, so either side may have to change.
             what = (
                 "update the server's SDK"
-                if side
+                if answered[0] < asked
                 else "let the server answer with the older one, if it has it"
             )
             next_step = (

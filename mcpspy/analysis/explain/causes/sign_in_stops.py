@@ -248,6 +248,6 @@ def _not_begun(facts: Facts, challenge: str) -> SignInStop | None:
             ", naming the metadata of its sign-in, which the client never asked for",
             "use a client that signs in by OAuth, or begin the sign-in in it; if the server takes a fixed token, set the "
             "Authorization header in the host's configuration",
-            CLIENT,
+            "",  # Its user may have to begin it.
         )
     return None

@@ -12,8 +12,10 @@ from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import EvidenceLine, PrintedLine, evidence, is_rest, named_error, quote
 from mcpspy.analysis.explain.facts import PATIENCE, Facts
 from mcpspy.analysis.explain.symptoms import FailedRequest, ServerEnd
+from mcpspy.analysis.lint.finding import EntryPosition
 from mcpspy.core.counted import duration
 from mcpspy.core.protocol.spec import CLIENT, SERVER
+from mcpspy.core.recording.decode import Note
 
 _INSTALL = frozenset("bunx docker npx pipx pnpx podman uv uvx".split())
 """Commands that fetch a package or an image before they start it."""
@@ -64,6 +66,14 @@ def nothing_on_stdout(facts: Facts) -> Iterator[Claim]:
     its stderr then names.
     """
     if not facts.is_stdio or facts.server.messages or facts.server.odd_count:
+        return
+    begun = [
+        (note, place)
+        for note, place in facts.notes.get("unfinished", [])
+        if note.fields.get("from") == SERVER
+    ]
+    if begun:
+        yield from _never_ended(facts, *begun[-1])
         return
     failed = [each for each in without_response(facts, CLIENT) if each.is_handshake]
     closed_at = facts.client.closed_at
@@ -116,6 +126,22 @@ def nothing_on_stdout(facts: Facts) -> Iterator[Claim]:
     else:
         title, next_step, side = _without_a_sign(facts, asking, printed)
     yield Claim(title, next_step, [*failed, *facts.of(ServerEnd)], evidence=lines, side=side)
+
+
+def _never_ended(facts: Facts, note: Note, place: EntryPosition) -> Iterator[Claim]:
+    """Yield a claim of a request whose response may be the line that the server began and never ended."""
+    for failed in without_response(facts, CLIENT):
+        if failed.asked_at <= note.at <= failed.until:
+            size = note.fields.get("size")
+            title = f"no answer to {failed.method} in {failed.waited}: the server wrote {size} bytes, and no newline after them"
+            yield Claim(
+                title=title,
+                next_step="let the server end each message with a newline, and flush it: the client reads on until then",
+                symptoms=[failed, *facts.of(ServerEnd)],
+                evidence=[evidence(place, f"stdout: a line that was begun ({size} bytes)")],
+                side=SERVER,
+            )
+            return
 
 
 _TRANSPORT = re.compile(r"--?(?:transport|mode)(?:[= ](\S+))?|--(?:sse|http|streamable-?http)")

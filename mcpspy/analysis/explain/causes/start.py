@@ -291,13 +291,18 @@ def command_not_executable(facts: Facts) -> Iterator[Claim]:
                 next_step = f"{command} is a folder: name the program in it"
             # The file may have come without its permission, be the wrong one, or not be a program at all.
             yield Claim(title, next_step, symptoms)
+        elif end.code == NOT_EXECUTABLE and end.named is not None and _DENIED.search(end.named.text):
+            title = f"a program may not be executed: {quote(end.named.text)}"
+            next_step = "make the file executable where it runs (chmod +x), or start it with its interpreter"
+            yield Claim(title, next_step, symptoms, evidence=[end.named.evidence])
         elif not end.error and end.named is not None and _OTHER_FORMAT.search(end.named.text):
             title = f"a program was built for another processor or system: {quote(end.named.text)}"
             next_step = "use a build of it for this one (uname -m prints the processor; of an image: docker run --platform)"
             yield Claim(title, next_step, symptoms, evidence=[end.named.evidence])
 
 
-_OTHER_FORMAT = re.compile(r"(?i)cannot execute binary file|exec format error")
+_DENIED = re.compile(r"(?i)^(?!.*\.bin[/\\]).*: permission denied$")
+_OTHER_FORMAT = re.compile(r"(?i)cannot execute binary file|exec format error|bad cpu type")
 
 
 @cause(

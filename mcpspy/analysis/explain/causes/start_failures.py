@@ -73,7 +73,7 @@ _HELD = re.compile(r"(?i)\block(?:ed)?\b|already running|another (?:copy|instanc
 
 _STATE = re.compile(rf"{_HELD.pattern}|ENOTEMPTY|\bkilled\b")
 _CONTENT = re.compile(
-    r"(?i)\bJSON at position|is not valid JSON|end of JSON input|JSONDecodeError|json: |\byaml\b|TOMLDecodeError|\btoml\b"
+    r"(?i)\bJSON at position|is not valid JSON|end of JSON input|JSONDecodeError|json: |\byaml\b|TOMLDecodeError|\btoml\b|\btrailing comma\b"
 )
 """Parsers of files that hold settings."""
 
@@ -89,7 +89,12 @@ def _side_of(end: ServerEnd) -> str:
     if not text or not is_error(text):
         return SERVER if end.code == 0 and not _STATE.search(text) else ""
     # Of another error, a setting, the machine or the program may be the reason; of a parser's, a file of the user.
-    is_open = _OF_SYSTEM.search(text) or _CONTENT.search(text) or not BUG.search(text)
+    is_open = (
+        _OF_SYSTEM.search(text)
+        or _CONTENT.search(text)
+        or "on an `Err` value" in text
+        or not BUG.search(text)
+    )
     return "" if is_open else SERVER
 
 

@@ -39,6 +39,7 @@ START_TROUBLES = (
         signs=r"GLIBC(?:XX)?_\d|UnsupportedClassVersionError|requires macOS|not a valid Win32 application"
         r"|which is newer than running OS",
         only_at_start=True,
+        later=r"version `GLIBC(?:XX)?_\d",
         errors=(
             (
                 "/srv/db-mcp: /lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.38' not found (required "
@@ -116,7 +117,8 @@ START_TROUBLES = (
         |(?:File|Blob|fetch|crypto|WebSocket|ReadableStream|CustomEvent|Headers)\ is\ not\ defined
         |Object\.groupBy\ is\ not\ a\ function
         |no\ interpreter\ found\ (?:for\ python|in\ (?:managed|search|system|virtual))|Unexpected\ token\ '(?:with|assert)'
-        |must\ install\ or\ update\ \.NET|net\d\.\d\ .{0,40}not\ found""",
+        |must\ install\ or\ update\ \.NET|your\ ruby\ version\ is|composer\ detected\ issues\ in\ your\ platform|require\ a\ php\ version
+        |requires\ (?:php|rustc|go|elixir|dart|sdk\ version)\b.{0,20}\d|net\d\.\d\ .{0,40}not\ found""",
         side="",
         only_at_start=True,
         errors=(
@@ -159,7 +161,7 @@ START_TROUBLES = (
             ),
         ),
         named_by="uv and npm, which start a program of the package's own name.",
-        signs=r"failed to spawn: [`']|could not determine executable to run|\bnot provided by package\b",
+        signs=r"failed to spawn: [`']|could not determine executable to run|\bnot provided by package\b|executable script not found in package|the executable \S+ was not found",
         side="",
         only_at_start=True,
         errors=("error: Failed to spawn: `weather.mcp-server`",),
@@ -170,7 +172,7 @@ START_TROUBLES = (
         next_step="start it in the folder of the project: set cwd, if the host has it, or name the folder in the arguments "
         "(bundle: BUNDLE_GEMFILE, npm --prefix, uv --directory, cargo --manifest-path, dotnet run --project)",
         named_by="The tools that run projects: bundler, npm, uv, cargo, go, dotnet, deno.",
-        signs=r"could not locate gemfile|missing script: |go\.mod file not found|cannot find main module|couldn't find a project to run"
+        signs=r"could not locate gemfile|missing script: |go\.mod file not found|cannot find main module|could not find a mix\.project|couldn't find a project to run"
         r"|(?:could not|couldn't|cannot|can't|unable to|failed to) (?:find|locate|read|open) (?!module\b).{0,40}"
         r"(?:package\.json|pyproject\.toml|cargo\.toml|deno\.jsonc?|\w+\.csproj)"
         r"|\bno (?:package\.json|pyproject\.toml|cargo\.toml|deno\.json|importer manifest) (?:was )?found",
@@ -243,6 +245,7 @@ START_TROUBLES = (
         signs=rf"{_GIT}|{OF_CACHE}|{_BUILD}|{_COMPILED}",
         side="",
         only_at_start=True,
+        later=_COMPILED,
         errors=(
             "fatal: could not read Username for 'https://github.com': terminal prompts disabled",
             "error: Failed to install: pywin32-312-cp314-cp314-win_amd64.whl (pywin32==312)",
@@ -264,6 +267,7 @@ START_TROUBLES = (
         r"|ERR_PACKAGE_PATH_NOT_EXPORTED|cannot find module '\.{1,2}/",
         side="",
         only_at_start=True,
+        later=r"cannot find (?:module|package) .{1,400}\bimported from .{0,300}[/\\]node_modules[/\\]",
         errors=(
             (
                 "Error [ERR_MODULE_NOT_FOUND]: Cannot find module '/srv/node_modules/ui/dist/index.mjs' imported from "
@@ -312,9 +316,10 @@ START_TROUBLES = (
         r"|was not found in the package registry|ImportError: "
         r"|NoClassDefFoundError|ClassNotFoundException|error while loading shared libraries"
         r"|cannot load such file -- [^/]"
-        r"|no solution found when resolving|Package .{1,80} does not provide any executables|DLL load failed",
+        r"|no solution found when resolving|Package .{1,80} does not provide any executables|DLL load failed|missing optional dependency",
         side="",
         only_at_start=True,
+        later=r"missing optional dependency|ModuleNotFoundError|NoClassDefFoundError",
         errors=(
             "ModuleNotFoundError: No module named 'weather'",
             "npm error 404 Not Found - GET - Not found",

@@ -72,14 +72,14 @@ STATUSES = {
     409: _Status(
         "has a stream for this session already",
         "end the earlier GET stream, or let the server accept a new one in its place",
-        SERVER,
+        _OPEN,
     ),
     411: _Status("wants a Content-Length", "send the body with Content-Length", CLIENT),
     413: _Status(
         "allows no request as large as this one",
         "raise the limit of the server (Express: express.json({ limit }), 100 kB by default) or of the proxy (nginx: "
         "client_max_body_size), or send less",
-        "",
+        _OPEN,
         "Content-Length",
     ),
     414: _Status("allows no URL as long as this one", "put the data into the body", CLIENT),
@@ -142,7 +142,7 @@ STATUSES = {
         "does not reach the server behind it",
         "look whether the tunnel to the server runs (Cloudflare: error 1033 is a cloudflared that is not connected, 1016 a "
         "name that does not resolve)",
-        "proxy",
+        _OPEN,
     ),
     503: _Status(
         "is not available",

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
-from mcpspy.analysis.explain.causes.exchanges import about, said, side_of
+from mcpspy.analysis.explain.causes.exchanges import about, said
 from mcpspy.analysis.explain.causes.oauth_values import token_by_values
 from mcpspy.analysis.explain.causes.sign_in import RULES, names_of, sign_in_claim, steps_of, unauthorized
 from mcpspy.analysis.explain.causes.token_words import other_reason
@@ -53,7 +53,7 @@ _NOT_ABOUT_TOKENS = (
 def _without_token(exchange: RefusedExchange, words: str) -> tuple[str, str, str]:
     """Return why a request without a token was refused with 403."""
     if not _AS_IF_NONE.search(words):
-        return f"{about(exchange)} is forbidden", _NOT_ABOUT_TOKENS, side_of(exchange)
+        return f"{about(exchange)} is forbidden", _NOT_ABOUT_TOKENS, ""
     next_step = (
         "set the Authorization header in the host's configuration; the server should answer 401 in place of 403, so that "
         "clients begin to sign in"
@@ -93,7 +93,7 @@ def _in_time(facts: Facts, exchange: RefusedExchange, text: str, own: str) -> tu
                 "sign in again; the client should get a new token by its refresh token after a 401: look in its log whether it "
                 "has one, which the authorization server may not have issued (the scope offline_access, the grant refresh_token)"
             )
-        return "the token has expired", next_step, own
+        return "the token has expired", next_step, ""  # The client may have got none to refresh it with.
     if _EXPIRED.search(text):
         next_step = (
             "check the value of the Authorization header in the host's configuration: a variable that "

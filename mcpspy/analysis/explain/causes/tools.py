@@ -219,6 +219,7 @@ def unknown_resource(facts: Facts) -> Iterator[Claim]:
     "listed-unknown",
     "the server does not know a tool or a resource that it lists",
     Level.EXACT,
+    rules="LIFE113",
     positive=(
         ex.session(ex.listed("a", "b"), ex.call(3, "b"), ex.error("Unknown tool: b", -32602, 3)),
         ex.session(ex.listed("a", "b"), ex.call(3, "b"), ex.error("Tool b disabled", -32602, 3)),
@@ -258,6 +259,14 @@ def listed_unknown(facts: Facts) -> Iterator[Claim]:
                 "let tools/list have only tools that can be called; a setting of the server may switch it on"
             )
         has_changed = facts.server.methods["notifications/tools/list_changed"]
+        if facts.violations("LIFE113", side=CLIENT) and not is_off:
+            title = (
+                f"the tools had changed (notifications/tools/list_changed), and the client called {quote(failed.subject)!r} of the old list "
+                f"without asking for the new one: {quote(failed.words)}"
+            )
+            next_step = "let the client send tools/list after this notification; until then restart the server in the host"
+            yield Claim(title, next_step, [failed, *facts.violations("LIFE113")], side=CLIENT)
+            continue
         if has_changed and failed.subject in facts.listed.removed:
             continue  # `unknown-tool`
         side = "" if has_changed else SERVER  # It may be the host that has an old one.

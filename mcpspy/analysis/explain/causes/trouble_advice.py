@@ -230,13 +230,17 @@ def _of_file(facts: Facts, side: str, words: str) -> tuple[str, str]:
     return side, ""
 
 
+_OF_ACCOUNT = re.compile(r"default credentials|US-ASCII")
+"""What comes from a login of the user's account or from a variable, and what Ruby takes without a locale (LANG)."""
+
+
 def advice_on(facts: Facts, trouble: Trouble, words: str) -> tuple[str, str]:
     """Return the side that has to correct a trouble, which is empty if the error does not tell, and the next step."""
     side, next_step, cwd = trouble.side, advised(trouble.next_step, words), facts.header.cwd
     match trouble.code:
         case "install-failed" if re.search(OF_CACHE, words, re.IGNORECASE):
             side = "environment"
-        case "text-encoding" if "US-ASCII" in words:  # What Ruby takes without a locale (LANG).
+        case "setting-missing" | "text-encoding" if _OF_ACCOUNT.search(words):
             side = ""
         case "package-broken" if _is_half_installed(facts, words):
             side = ""  # An interrupted installation, or a release of one of them.

@@ -26,7 +26,7 @@ TROUBLES = (
         "another port; it may be this server itself that has it, if it listens twice",
         named_by="The system refuses to listen: EADDRINUSE on POSIX, `Only one usage of each socket "
         "address` on Windows.",
-        signs=r"EADDRINUSE|address already in use|Only one usage of each socket address|\bport \d+ is (?:already )?in use"
+        signs=r"EADDRINUSE|address already in use|Only one usage of each socket address|\bport \d+ (?:is|was) already in use|\bport \d+ is in use|port is already allocated"
         r"|\bno (?:available|free) ports? (?:in|between|from)\b",
         errors=("Error: listen EADDRINUSE: address already in use :::3001",),
         side="",
@@ -48,7 +48,7 @@ TROUBLES = (
         "the disk is full",
         next_step="make room on the disk that the error names",
         named_by="The system refuses to write: ENOSPC, or EDQUOT of a quota.",
-        signs=r"\bENOSPC\b(?!.{0,40}watchers)|no space left on device|disk (?:is )?full|disk quota exceeded|EDQUOT",
+        signs=r"\bENOSPC\b(?!.{0,40}watchers)|no space left on device|not enough space on the disk|disk (?:is )?full|disk quota exceeded|EDQUOT",
         errors=("OSError: [Errno 28] No space left on device",),
     ),
     Trouble(
@@ -57,7 +57,8 @@ TROUBLES = (
         next_step="give it more memory (node: --max-old-space-size), or let it process less at once",
         named_by="V8 reports its heap limit, Python MemoryError, the JVM OutOfMemoryError, the system ENOMEM.",
         signs=r"heap out of memory|\bOOM\b|MemoryError|OutOfMemoryError|cannot allocate memory|\bENOMEM\b"
-        r"|unable to allocate [\d.]+ [KMGT]iB",
+        r"|unable to allocate [\d.]+ [KMGT]iB|allowed memory size of \d+ bytes exhausted|memory allocation of \d+ bytes failed|runtime: out of memory"
+        r"|NoMemoryError",
         errors=("FATAL ERROR: Reached heap limit Allocation failed - JavaScript heap out of memory",),
         side="",
     ),
@@ -85,7 +86,7 @@ TROUBLES = (
         "write them.",
         signs=r"\bENOTFOUND\b|EAI_AGAIN|getaddrinfo|name or service not known"
         r"|temporary failure in name resolution"
-        r"|nodename nor servname|no such host|NameResolutionError|could not resolve host|UnknownHostException",
+        r"|nodename nor servname|no such host|NameResolutionError|could not resolve host|UnknownHostException|non-existing domain|\bnxdomain\b",
         errors=("Error: getaddrinfo ENOTFOUND api.weather.example",),
         side="",
     ),
@@ -112,7 +113,8 @@ TROUBLES = (
         r"|verify).{0,30}certificate|CERT_HAS_EXPIRED"
         r"|ERR_TLS_CERT|hostname mismatch|SSLError|ssl\.SSL|tls: failed to verify|x509: "
         r"|PKIX path building|DEPTH_ZERO_SELF_SIGNED"
-        r"|UNABLE_TO_VERIFY_LEAF|wrong version number|UnknownIssuer|invalid peer certificate|SSL connection error|SSL routines:",
+        r"|UNABLE_TO_VERIFY_LEAF|wrong version number|UnknownIssuer|invalid peer certificate|SSL connection could not be established|certificate for this server is invalid|certificate verify failed|unknown_ca"
+        r"|remote certificate (?:is invalid|was rejected)|SSL connection error|SSL routines:",
         errors=(
             "ssl.SSLCertVerificationError: certificate verify failed: unable to get local issuer certificate",
         ),
@@ -126,7 +128,7 @@ TROUBLES = (
         named_by="requests, urllib3 and tunnel agents of Node.js report the 407 of the proxy, or the "
         "CONNECT that failed.",
         signs=r"\b407\b.{0,40}proxy|proxy authentication required|ProxyError"
-        r"|tunneling socket could not be established|Tunnel connection failed|proxy response \(\d+\) !== 200",
+        r"|tunneling socket could not be established|Tunnel connection failed|proxy response \(\d+\) !== 200|proxy tunnel request to proxy|unable to tunnel through proxy",
         errors=(
             "requests.exceptions.ProxyError: Tunnel connection failed: 407 Proxy Authentication Required",
         ),
@@ -141,6 +143,7 @@ TROUBLES = (
         r"|\b429\b\W{0,3}(?:client error|error)"
         r"|quota (?:has been )?exceeded|exceeded your.{0,20}quota|RESOURCE_EXHAUSTED|throttl",
         errors=("Error: Request failed with status code 429",),
+        side="",
     ),
     Trouble(
         "service-refused-key",
@@ -166,7 +169,7 @@ TROUBLES = (
         |expired|revoked|rejected|incorrect|not\ valid)
         |(?:jwt|token|session)\ (?:has\ )?expired|authentication\ (?:failed|required)|not\ authenticated
         |(?:access\ denied|login\ failed)\ for\ user|ORA-01017
-        |invalid_grant|InvalidClientTokenId|ExpiredToken|unauthori[sz]ed\b""",
+        |permission\ denied\ \(publickey|invalid_grant|InvalidClientTokenId|ExpiredToken|unauthori[sz]ed\b""",
         side="",
         errors=("Error: Invalid API key provided",),
     ),
@@ -178,7 +181,8 @@ TROUBLES = (
         named_by="The parsers of command lines: argparse, click, typer, commander, yargs, cobra, Go's flag, clap.",
         signs=r"unexpected (?:extra )?argument|unrecognized (?:arguments?|options?)|unknown (?:arguments?|options?"
         r"|flags?|command)\b|no such (?:option|command)|flag provided but not defined|found argument .{1,60} which"
-        r"|too many arguments|unknown shorthand flag",
+        r"|too many arguments|unknown shorthand flag|^(?!.*sh: ).*(?:invalid|illegal) option\b|OptionParser::|UnrecognizedOptionException"
+        r"|unrecognized command or argument|option does not exist|unknown switch",
         side="configuration",
         only_at_start=True,
         errors=(
@@ -263,7 +267,7 @@ TROUBLES = (
         named_by="Node.js (spawn … ENOENT), Python and Go for a name without a folder; Playwright, Puppeteer and "
         "Chromium about their browser, its screen and the folder of its profile.",
         signs=r"\bspawn [\w.-]+ ENOENT|\bCmd\('[\w.-]+'\) not found|executable doesn't exist at|could not find (?:chrome|chromium|browser)\b|distribution '\w+' is not found at"
-        r"|Looks like Playwright|exec: \"[\w.-]+\": executable file not found"
+        r"|Looks like Playwright|trying to start process '\w|Cannot run program \"|is not installed or it's not in your PATH|exec: \"[\w.-]+\": executable file not found"
         r"|no such file or directory: '(?:npx|uvx|uv|node|git|gh|ffmpeg|docker|python3?|bash|java|adb|tesseract|pandoc)'"
         rf"|{_NO_SCREEN}|{_IN_USE}",
         errors=(
@@ -279,7 +283,7 @@ TROUBLES = (
         next_step="give the user of the host access to the socket (group docker), or mount it into the container in which "
         "the host runs; rootless engines have their own socket (DOCKER_HOST)",
         named_by="The client of docker or podman names the socket of its daemon.",
-        signs=r"permission denied .{0,80}(?:docker (?:daemon|API)|docker\.sock|podman\.sock)"
+        signs=r"docker_engine.{0,40}access is denied|permission denied .{0,80}(?:docker (?:daemon|API)|docker\.sock|podman\.sock)"
         r"|(?:docker|podman)\.sock.{0,80}permission denied",
         side="",
         errors=(
@@ -321,7 +325,7 @@ TROUBLES = (
         "the client, whose roots take the place of the command line",
         named_by="The filesystem server of modelcontextprotocol/servers and servers like it name the "
         "folders that they allow.",
-        signs=r"outside (?:of )?(?:the )?allowed (?:director|folder|path|root|repositor)|not (?:in|within"
+        signs=r"outside (?:of )?(?:the )?allowed (?:director|folder|path|root|repositor)|path not allowed|must be within one of|not (?:in|within"
         r"|under) (?:the |an? )?(?:allowed|permitted|workspace)",
         side="",
         errors=("Error: Access denied - path outside allowed directories: /a/b not in /srv",),
@@ -366,7 +370,7 @@ TROUBLES = (
         ),
         named_by="The system refuses access: EACCES, EPERM, or `Access is denied` on Windows.",
         signs=r"\bEACCES\b|\bEPERM\b|PermissionError|permission denied|operation not permitted"
-        r"|access is denied"
+        r"|access is denied|AccessDeniedException|UnauthorizedAccessException|access to the path '.{1,200}' is denied|not authorized to send apple events"
         r"|exec format error|ENOEXEC|bad interpreter|not executable",
         errors=(
             "PermissionError: [Errno 13] Permission denied: '/data/a.db'",
@@ -397,5 +401,8 @@ TROUBLES = (
 @lru_cache(maxsize=1024)  # Each cause of a trouble asks for the same errors.
 def trouble_of(text: str, *, at_start: bool) -> Trouble | None:
     """Return the kind of the trouble that an error names."""
-    found = (each for each in TROUBLES if re.search(each.signs, text, re.IGNORECASE))
-    return next((each for each in found if at_start or not each.only_at_start), None)
+    for each in TROUBLES:
+        signs = each.signs if at_start or not each.only_at_start else each.later
+        if signs and re.search(signs, text, re.IGNORECASE):
+            return each
+    return None

@@ -105,6 +105,12 @@ def timeout(facts: Facts) -> Iterator[Claim]:
         if failed.progress_words and failed.answer_at is None:
             title += f"; its last progress was: {quote(failed.progress_words, 100)}"
         next_step = _more_patience(failed)
+        if (silent := _silent_stderr(facts, failed)) is not None:
+            title += f"; it had printed {facts.stderr_size:,} characters on stderr until then, and nothing more for {duration(silent)}"
+            next_step = (
+                f"look whether the host reads the server's stderr: a server waits in its next line once the pipe is full (64 KiB), and with "
+                f"it the call; let it log less. Else {next_step}"
+            )
         held = _held_up_by(facts, failed)
         if held:
             title += f"; {held[0].about}, sent meanwhile, was answered only then: the server works on one request at a time"
@@ -114,6 +120,7 @@ def timeout(facts: Facts) -> Iterator[Claim]:
             failed.method == "tools/call" and failed.gave_up_at is not None and not failed.reason
         )
         long = SHORT_WAIT if failed.method == "ping" else LONG_WAIT
+        is_open |= failed.method == "tools/call"  # It may take as long as it took, or hang.
         if failed.answer_at is None and failed.took >= long and not is_open:
             claim.side = other(failed.side)
         elif failed.answer_at is not None and failed.took < SHORT_WAIT / 2 and "cancel" not in failed.words:
@@ -122,6 +129,22 @@ def timeout(facts: Facts) -> Iterator[Claim]:
             claim.side = SERVER
             claim.next_step = f"let the server work on calls concurrently (async, threads); {claim.next_step}"
         yield claim
+
+
+PIPE_SIZE = 65_536
+"""Bytes that a pipe holds until someone reads them, on Linux and macOS."""
+
+QUIET_SECONDS = 5.0
+"""Seconds without a line on stderr after which one that had printed much may be waiting for a reader."""
+
+
+def _silent_stderr(facts: Facts, failed: FailedRequest) -> float | None:
+    """Return for how many seconds a server that had filled a pipe printed nothing, before a call was given up; else None."""
+    last = facts.stderr[-1] if facts.stderr else None
+    if failed.side != CLIENT or last is None or facts.stderr_size < PIPE_SIZE:
+        return None
+    silent = failed.until - last.at
+    return silent if silent >= QUIET_SECONDS and last.at >= failed.asked_at else None
 
 
 def _more_patience(failed: FailedRequest) -> str:
@@ -304,7 +327,7 @@ def no_response(facts: Facts) -> Iterator[Claim]:
         claim = _waited(failed, title, next_step, error)
         # A call may need some seconds, and its user may end the session meanwhile.
         patience = SHORT_WAIT if failed.method == "tools/call" else PATIENCE
-        is_silent = failed.took >= patience or failed.batch is not None or is_cut_off
+        is_silent = failed.took >= patience or failed.batch is not None
         claim.side = receiver if is_silent else ""
         if failed.method == "tools/call" and facts.is_stdio and is_limit(failed.took):
             claim.title += "; it may have given up then, by its own limit"

@@ -24,7 +24,7 @@ _ASKS_PEOPLE = ("elicitation/create", "sampling/createMessage")
     "client-did-not-respond",
     "the server waited for a response of the client",
     Level.EXACT,
-    rules="LIFE106 LIFE405",
+    rules="LIFE106 LIFE203 LIFE405",
     positive=(
         ex.session(ex.call(), ex.asked("roots/list"), ex.END),
         # An observation: the session was over.
@@ -42,7 +42,14 @@ def client_did_not_respond(facts: Facts) -> Iterator[Claim]:
     which the server asks.
     """
     has_left = any(not left.is_initialized and not left.after > PATIENCE for left in facts.of(ClientLeft))
+    cancelled = [
+        each for violation in facts.violations("LIFE203", side=CLIENT) for each in violation.findings
+    ]
     for asking in without_response(facts, SERVER):
+        if any(
+            each.message.endswith(f" id {asking.id}") and asking.asked_at <= each.at for each in cancelled
+        ):
+            continue  # `cancelled-by-receiver`
         if has_left and asking.took < PATIENCE:
             continue  # It left because of this message, or before it could answer.
         if facts.client.closed_at is not None and asking.asked_at >= facts.client.closed_at:

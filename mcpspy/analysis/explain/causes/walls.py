@@ -188,7 +188,7 @@ def redirect_not_followed(facts: Facts) -> Iterator[Claim]:
 _BOT = re.compile(
     r"(?i)just a moment|attention required|captcha|are you (?:a )?human|checking your browser|security checkpoint|verifying your browser"
     r"|bot (?:detection|protection)|access denied.{0,40}(?:akamai|reference)"
-    r"|enable javascript and cookies|cloudflare|incapsula incident|requested url was rejected|sucuri website firewall|perimeterx|datadome"
+    r"|enable javascript and cookies|cloudflare|incapsula incident|requested url was rejected|not a bot\b|human verification|sucuri website firewall|perimeterx|datadome"
 )
 """The pages of Cloudflare, Akamai, Vercel, Imperva, F5 and others for browsers."""
 

@@ -97,7 +97,7 @@ SIDES = (
             ex.answered(401, {}, {"www-authenticate": 'Bearer resource_metadata="http://127.0.0.1:3001/a"'}),
         ),
         "token-missing",
-        "client",
+        "",
     ),
     (signing_in(compared("authorize", 400, differs=["redirect_uri"])), "oauth-token", "client"),
     (
