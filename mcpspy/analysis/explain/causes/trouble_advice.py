@@ -230,8 +230,8 @@ def _of_file(facts: Facts, side: str, words: str) -> tuple[str, str]:
     return side, ""
 
 
-_OF_ACCOUNT = re.compile(r"default credentials|US-ASCII")
-"""What comes from a login of the user's account or from a variable, and what Ruby takes without a locale (LANG)."""
+_OF_ACCOUNT = re.compile(r"(?i)default credentials|us-ascii")
+"""Credentials from a login of the user's account or from a variable, and the encoding of Ruby without a locale (LANG)."""
 
 
 def advice_on(facts: Facts, trouble: Trouble, words: str) -> tuple[str, str]:
