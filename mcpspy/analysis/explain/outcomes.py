@@ -11,15 +11,15 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from msgspec import DecodeError, Struct, json
+from msgspec import DecodeError, json
 
-from mcpspy.analysis.explain.evidence import EvidenceLine, PrintedLine, evidence, named_error
+from mcpspy.analysis.explain.evidence import EvidenceLine, PrintedLine, evidence
 from mcpspy.analysis.explain.facts import MAX_STDERR, PATIENCE, Facts, SlowCall
+from mcpspy.analysis.explain.open_request import OpenRequest, with_data
 from mcpspy.analysis.explain.side_facts import MAX_ODD_LINES, about_message, about_request
 from mcpspy.analysis.explain.symptoms import MAX_EVIDENCE, FailedRequest, IgnoredResponse, RefusedExchange
-from mcpspy.analysis.lint.failure_text import words_of
 from mcpspy.analysis.lint.finding import EntryPosition, Finding
-from mcpspy.core.protocol.message import Failure, Message, Notification, Request, Result, loads, meta_raw
+from mcpspy.core.protocol.message import Failure, Notification, Request, Result
 from mcpspy.core.protocol.refusal import ACCEPTED
 from mcpspy.core.protocol.spec import CLIENT, SERVER, other
 from mcpspy.core.session import outcome
@@ -47,9 +47,6 @@ MAX_TEXT = 200
 MAX_TEXTS = 20
 """Texts among the arguments of a call that are kept."""
 
-MAX_DATA_LINES = 200
-"""Lines of the `data` of an error that are read."""
-
 GAVE_UP = re.compile(r"(?i)time[d -]*out|deadline|-32001")
 BY_USER = re.compile(r"(?i)\buser\b|interrupt|\besc\b|stopped by|cancel button")
 
@@ -60,66 +57,6 @@ _VOLATILE = re.compile(r"\b[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}\b|\b[0-9a-f]{12,}\b|\
 
 # Reading a member of an Enum runs Python code; reading a name does not.
 _OK = State.OK
-
-
-def _with_data(failure: Failure, words: str) -> str:
-    """Return the words of an error, and those in its `data`, which often has the exception behind "Internal error"."""
-    raw = bytes(meta_raw(failure.raw_error, "data"))
-    data = loads(raw)
-    if not isinstance(data, str | dict) or not data:
-        return words
-    told = words_of(raw.decode("utf-8", "replace")) if isinstance(data, dict) else data
-    if told.startswith("{"):
-        return words  # An object without words.
-    place = EntryPosition(0)
-    named = named_error([PrintedLine(0.0, place, line) for line in told.splitlines()[:MAX_DATA_LINES]])
-    told = told.strip() if named is None else named.text
-    if told in words:
-        return words
-    return told if words and words in told else ": ".join(filter(None, (words, told)))
-
-
-class OpenRequest(Struct, gc=False):
-    """A request whose outcome is not final."""
-
-    exchange: Exchange
-    place: EntryPosition
-    is_first: bool
-    before: Message | None = None
-    """The message of the same side before it."""
-    findings: tuple[Finding, ...] = ()
-    words: str = ""
-    code: int | None = None
-    answer_at: float | None = None
-    answer_place: EntryPosition | None = None
-    cancelled_by: str = ""
-    reason: str = ""
-    cancel_at: float | None = None
-    cancel_place: EntryPosition | None = None
-    progress: int = 0
-    progress_at: float | None = None
-    """Time of the first progress."""
-    progress_words: str = ""
-    """The message of the last progress that had one."""
-    asked_at: float | None = None
-    """Time of the last request of the server in the stream of its response."""
-    asked_method: str = ""
-    waiting: tuple[str, ...] = ()
-    effects: tuple[str, ...] = ()
-    carrier: RefusedExchange | None = None
-    """The HTTP exchange that carried it, once it has ended, if it is not an ordinary one."""
-
-    def add_notification(self, what: Notification, place: EntryPosition) -> None:
-        if what.method == "notifications/progress":
-            self.progress += 1
-            self.progress_at = what.at if self.progress_at is None else self.progress_at
-            message = what.params.get("message") if isinstance(what.params, dict) else None
-            self.progress_words = message if isinstance(message, str) else self.progress_words
-        elif what.method == "notifications/cancelled" and self.cancel_at is None:
-            params = what.params
-            reason = params.get("reason") if isinstance(params, dict) else None
-            self.cancelled_by, self.cancel_at, self.cancel_place = what.side, what.at, place
-            self.reason = reason if isinstance(reason, str) else ""
 
 
 class RequestOutcomes:
@@ -200,7 +137,7 @@ class RequestOutcomes:
             answer = outcome.error_of(call)
             known.words = outcome.error_text(call)
             if isinstance(answer, Failure):
-                known.words, known.code = _with_data(answer, known.words), answer.code
+                known.words, known.code = with_data(answer, known.words), answer.code
         elif (
             what.kind == Result.kind
             and what.frame.side == SERVER

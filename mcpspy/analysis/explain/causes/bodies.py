@@ -1,4 +1,4 @@
-"""The body of a response: its coding, its charset and its length."""
+"""Bodies over HTTP: not a message, in another coding or charset, shorter than announced."""
 
 from __future__ import annotations
 
@@ -7,10 +7,15 @@ from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.exchanges import about
+from mcpspy.analysis.explain.causes.framing import text_of
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import evidence, quote
-from mcpspy.analysis.explain.facts import Facts
-from mcpspy.analysis.explain.symptoms import ClientLeft
+from mcpspy.analysis.explain.facts import PATIENCE, Facts
+from mcpspy.analysis.explain.symptoms import (
+    ClientLeft,
+    RefusedExchange,
+    Symptom,
+)
 from mcpspy.core.protocol.http_headers import JSON
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.session.exchange import State
@@ -125,3 +130,73 @@ def body_not_sent(facts: Facts) -> Iterator[Claim]:
         )
         lines = [evidence(exchange.place, f"{exchange.line}{announced}")]
         yield Claim(title, next_step, [failed], evidence=lines, side="" if size not in ("", "0") else SERVER)
+
+
+_WRAPPED = re.compile(
+    r'(?s)\s*\{\s*"(\w+)"\s*:\s*"(?:[^"\\]|\\[rnt])*(?:data:\s*)?\{\s*\\"(?:jsonrpc|result|id)\\"'
+)
+"""An object whose first member has a message, or an SSE event with one, as text."""
+
+
+@cause(
+    "post-no-message",
+    "the client posts what is not a message",
+    Level.SPECIFIC,
+    rules="ENV101 ENV102",
+    positive=ex.session("@ http bare", '>> {"message":{"method":"initialize"}}', "= 400"),
+)
+def post_no_message(facts: Facts) -> Iterator[Claim]:
+    """Each POST has a JSON-RPC message, and not an envelope with one in it, a form or a query."""
+    lines = [] if facts.is_stdio else [each for each in facts.client.odd if each.is_whole]
+    if lines:
+        title = f"the client posts what is not a JSON-RPC message: {quote(text_of(lines[0]), 80)}"
+        next_step = "let the client post each JSON-RPC message as it is, with jsonrpc and method or result (2025-11-25, Transports)"
+        refused = [each for each in facts.of(RefusedExchange) if each.method == "POST" and not each.asked]
+        symptoms: list[Symptom] = [*refused, *facts.violations("ENV101", "ENV102", side=CLIENT)]
+        evidence_lines = [evidence(lines[0].place, f"the client: {text_of(lines[0])}")]
+        yield Claim(title, next_step, symptoms, evidence=evidence_lines, side=CLIENT)
+
+
+@cause(
+    "event-no-message",
+    "the server sends events or bodies that are not messages",
+    Level.SPECIFIC,
+    rules="ENV101 ENV102",
+    positive=ex.session("@ http", ex.call(), '<< {"type":"heartbeat"}', ex.done()),
+)
+def event_no_message(facts: Facts) -> Iterator[Claim]:
+    """Clients parse the data of each event as a message. A sign of life belongs into a comment of
+    SSE (`: keep-alive`).
+    """
+    lines = [each for each in facts.server.odd if not each.is_refusal and each.is_whole]
+    if not facts.is_stdio and lines:
+        more = f" ({facts.server.odd_count} times)" if facts.server.odd_count > 1 else ""
+        title = f"the server sends data that is not a JSON-RPC message{more}: {quote(text_of(lines[0]), 80)}"
+        next_step = "let the server send only messages as data; a sign of life is a comment (': keep-alive')"
+        side, level = SERVER, Level.SPECIFIC
+        symptoms: list[Symptom] = [*facts.of(ClientLeft)]
+        if wrapped := _WRAPPED.match(text_of(lines[0])):
+            side, level = "proxy", Level.EXACT
+            title = (
+                f"a response is not a JSON-RPC message, but an object whose member {quote(wrapped[1], 40)!r} has "
+                f"the message as text{more}: something between client and server wrapped it"
+            )
+            next_step = "let the gateway pass on body and Content-Type of the server unchanged, also text/event-stream"
+            symptoms += [each for each in facts.failed(State.UNANSWERED, State.CANCELLED) if not each.effects]
+        unread = [
+            each
+            for each in facts.failed(State.UNANSWERED)
+            if each.carrier is not None
+            and each.carrier.is_plain
+            and each.asked_at <= lines[0].at <= each.until + PATIENCE
+        ]
+        if unread and not lines[0].data.lstrip().startswith((b"{", b"[")):
+            level = Level.EXACT
+            title = (
+                f"the body of the response to {unread[0].about} is not JSON: {quote(text_of(lines[0]), 80)}"
+            )
+            next_step = "let the server answer with one JSON-RPC message as application/json; look in its log for what wrote this text"
+            symptoms += [*unread]
+        symptoms += facts.violations("ENV101", "ENV102", side=SERVER)
+        shown = [evidence(each.place, f"data: {text_of(each)}") for each in lines[:3]]
+        yield Claim(title, next_step, symptoms, evidence=shown, side=side, level=level)

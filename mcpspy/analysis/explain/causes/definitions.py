@@ -11,11 +11,11 @@ from mcpspy.analysis.explain.causes.definition import Advice, advised
 from mcpspy.analysis.explain.causes.requests import answers_to_notifications
 from mcpspy.analysis.explain.causes.troubles import trouble_of
 from mcpspy.analysis.explain.claims import Claim, Level, cause
-from mcpspy.analysis.explain.evidence import evidence, named_error, of_finding, quote
+from mcpspy.analysis.explain.evidence import named_error, of_finding, quote
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.symptoms import ERRORS, ClientLeft, FailedRequest, Violation
 from mcpspy.analysis.lint.finding import Finding
-from mcpspy.core.counted import counted, duration
+from mcpspy.core.counted import counted
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 
 
@@ -377,63 +377,6 @@ def pages_not_requested(facts: Facts) -> Iterator[Claim]:
         title = f"the result of {method} has a nextCursor, and the client never asked for the next page"
         next_step = "the client must follow nextCursor; or let the server put everything on one page"
         yield Claim(title, next_step, [], [line], CLIENT, is_observation=method != "tools/list")
-
-
-@cause(
-    "one-at-a-time",
-    "the server works on one request at a time",
-    Level.GENERAL,
-    positive=ex.session(ex.call(), ex.call(3), "+ 0.1", ex.done(), ex.done(3)),
-    negative=ex.session(ex.call(), ex.call(3), "+ 0.1", ex.done(3), ex.done()),
-)
-def one_at_a_time(facts: Facts) -> Iterator[Claim]:
-    """Calls that were sent while a slow one ran are answered right after it: they waited for it,
-    and are not slow themselves.
-    """
-    for slow in facts.slow:
-        took = slow.answer_at - slow.asked_at
-        during = [each for each in facts.slow if slow.asked_at < each.asked_at < slow.answer_at]
-        after = [each for each in during if 0 <= each.answer_at - slow.answer_at <= 0.25]
-        after = [each for each in after if each.answer_at - each.asked_at < took]
-        if after:
-            names = ", ".join(dict.fromkeys(each.about for each in after[:3]))
-            title = (
-                f"{names} waited until {slow.about} had its response after {took:.1f} s: the server "
-                f"works on one request at a time"
-            )
-            next_step = (
-                "let the server work on calls concurrently (async, threads); these calls are not slow "
-                "themselves"
-            )
-            line = evidence(slow.place, f"{slow.about}: {took:.1f} s")
-            yield Claim(title, next_step, [], [line], SERVER, is_observation=True)
-            break
-
-
-LONG_FOR_A_LIST = 10.0
-"""Seconds: hosts wait 10 to 60 s for the lists when they start a server."""
-
-
-@cause(
-    "list-slow",
-    "a list was answered so late that hosts give up",
-    Level.GENERAL,
-    positive=ex.session(ex.request("tools/list"), "+ 30", ex.result(tools=[ex.with_schema()])),
-    negative=ex.session(ex.request("tools/list"), "+ 3", ex.result(tools=[ex.with_schema()])),
-)
-def list_slow(facts: Facts) -> Iterator[Claim]:
-    """Nothing has failed in this session, and another host would have shown no tools."""
-    for slow in facts.slow:
-        took = slow.answer_at - slow.asked_at
-        if took >= LONG_FOR_A_LIST and slow.about.partition(" ")[0].endswith("/list"):
-            title = f"{slow.about} was answered after {duration(took)}: many hosts give up before"
-            next_step = (
-                "let the server answer lists from memory; if it had nothing to do, it may have left the line in a buffer: "
-                "it must take every line that it has read before it waits for more"
-            )
-            line = evidence(slow.place, f"{slow.about}: {took:.1f} s")
-            yield Claim(title, next_step, [], [line], SERVER, is_observation=True)
-            break
 
 
 @cause(

@@ -7,12 +7,19 @@ import re
 from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
-from mcpspy.analysis.explain.causes.requests import errors
+from mcpspy.analysis.explain.causes.requests import errors, without_response
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import EvidenceLine, evidence, quote
 from mcpspy.analysis.explain.facts import PATIENCE, Facts
 from mcpspy.analysis.explain.side_facts import OddLine
-from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, IgnoredResponse, ServerEnd, Symptom
+from mcpspy.analysis.explain.symptoms import (
+    ClientLeft,
+    FailedRequest,
+    IgnoredResponse,
+    ServerEnd,
+    Symptom,
+)
+from mcpspy.core.counted import duration
 from mcpspy.core.protocol.spec import CLIENT, SERVER, other
 
 CONTENT_LENGTH = re.compile(rb"(?i)^\s*Content-Length:\s*\d+\s*$")
@@ -308,3 +315,97 @@ def result_not_wrapped(facts: Facts) -> Iterator[Claim]:
             next_step = 'let the server write {"jsonrpc":"2.0","id":<the id of the request>,"result":{…}}'
             yield claim_of_lines(facts, SERVER, [line], title, next_step)
             break
+
+
+LINE_LIMIT = 65_536
+"""Bytes of a line that some readers do not exceed (asyncio, Go's bufio.Scanner)."""
+
+REACTION = 0.1
+"""Seconds within which a client that fails at a line ends the session."""
+
+
+def _ended_at_line(facts: Facts) -> Iterator[Claim]:
+    """Yield a claim of a client that ended the session at a long line."""
+    server, closed_at = facts.server, facts.client.closed_at
+    for note, place in facts.notes.get("oversized", []):
+        size = f"{note.fields.get('size'):,} bytes"
+        if note.fields.get("from") == SERVER and closed_at is not None and closed_at <= note.at + REACTION:
+            title = f"the client closed the session while a line of {size} came from the server"
+            next_step = (
+                "let the server send less in one result (an image of lower resolution, pages, a link to "
+                "a resource): this client reads no line as long as that"
+            )
+            symptoms, lines = facts.of(ServerEnd), [evidence(place, f"a line of {size}")]
+            yield Claim(title, next_step, [*symptoms], evidence=lines, side=SERVER)
+            return
+    for sent, place in facts.notes.get("signal", [])[:1]:
+        after = sent.at - (server.last_at or sent.at)
+        if facts.is_stdio and server.last_size > LINE_LIMIT and 0 <= after <= REACTION:
+            size = f"{server.last_size:,} bytes"
+            title = (
+                f"the client ended the server {duration(after)} after a line of {size}, without a "
+                f"further request"
+            )
+            next_step = "if the host failed there: its reader may have a limit for a line; raise it"
+            lines = [evidence(server.last_place, f"{server.last_message}: {size}")]
+            lines += [evidence(place, f"signal {sent.fields.get('signal')}")]
+            yield Claim(title, next_step, [], evidence=lines, side=CLIENT, is_observation=True)
+
+
+_UNDELIVERED = ex.note("closed", by="client", pipe="stdout", undelivered=65_536)
+_TERMINATED = (ex.note("signal", signal="SIGTERM"), ex.note("exit", code=None, signal="SIGTERM"))
+
+
+@cause(
+    "line-not-read",
+    "the client stopped reading, or ended the session, at a long line",
+    Level.EXACT,
+    rules="ENV101 ENV113 ENV119 LIFE202",
+    positive=(
+        ex.session(
+            ex.call(),
+            f'<< {{"result":{"x" * 70_000}\\x04',
+            "+ 9",
+            ex.CLIENT_CLOSED,
+            _UNDELIVERED,
+            ex.exited(0),
+        ),
+        ex.session(ex.call(), "+ 0.05", ex.done(2, "x" * 70_000), *_TERMINATED),
+    ),
+    negative=(
+        ex.session(ex.call(), f'<< {{"result":{"x" * 70_000}\\x04', "+ 9", ex.CLIENT_CLOSED, ex.exited(0)),
+        ex.session(ex.call(), "+ 0.05", ex.done(2, "x"), *_TERMINATED),
+    ),
+)
+def line_not_read(facts: Facts) -> Iterator[Claim]:
+    """A reader with a limit (64 KiB in asyncio and in Go's bufio.Scanner, 10 MiB in some hosts) ends at a longer line, and
+    the client with it; or the rest of the client does not notice, and each later request waits in vain.
+    """
+    yield from _ended_at_line(facts)
+    lost = [
+        note
+        for note, _ in facts.notes.get("closed", [])
+        if note.fields.get("by") == CLIENT
+        and note.fields.get("pipe") == "stdout"
+        and note.fields.get("undelivered")
+    ]
+    cut = [each for each in facts.server.odd if not each.is_whole and each.size > LINE_LIMIT]
+    if not (facts.is_stdio and lost and cut and facts.client.closed_at is not None):
+        return
+    line = cut[0]
+    waited = facts.client.closed_at - line.at
+    if waited < REACTION:
+        return
+    waiting = [each for each in without_response(facts, CLIENT) if each.until >= line.at]
+    about = f", probably the response to {waiting[0].about}," if waiting else ""
+    title = (
+        f"the client stopped reading in a line of more than {line.size:,} bytes{about} and kept the session open for "
+        f"{duration(waited)}: it took nothing more from the server"
+    )
+    next_step = (
+        "raise the limit of the client's reader for a line (Go: Scanner.Buffer or bufio.Reader; Python asyncio: limit=); "
+        "until then let the server send less in one result"
+    )
+    symptoms = [*waiting, *facts.violations("ENV101", "ENV113", "ENV119", "LIFE202", side=SERVER)]
+    lines = [evidence(line.place, f"a line of {line.size:,} bytes, of which the client did not read the end")]
+    yield Claim(title, next_step, symptoms, evidence=lines, side=CLIENT)

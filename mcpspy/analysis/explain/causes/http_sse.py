@@ -75,9 +75,7 @@ def sse_stream_ended(facts: Facts) -> Iterator[Claim]:
                 continue
             title += f"; the client posts on to the old session: {failed.about} got HTTP {status}"
             next_step = "the client must open a new stream and send initialize again when its stream ends"
-            side = (
-                CLIENT if status == 404 else ""
-            )  # Another status does not state that the session is lost.
+            side = CLIENT if status == 404 else ""  # Another status does not state that the session is lost.
             if lasted >= LONG_ENOUGH_FOR_A_LIMIT and is_round(lasted):
                 next_step += (
                     "; a stream that ends after a round time has met a limit of the server or of a proxy: raise it, and let the server "

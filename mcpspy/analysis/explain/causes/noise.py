@@ -14,7 +14,6 @@ from mcpspy.analysis.explain.side_facts import OddLine
 from mcpspy.analysis.explain.symptoms import (
     ClientLeft,
     FailedRequest,
-    RefusedExchange,
     ServerEnd,
     Symptom,
     Violation,
@@ -22,11 +21,6 @@ from mcpspy.analysis.explain.symptoms import (
 from mcpspy.core.protocol.refusal import refusal_words
 from mcpspy.core.protocol.spec import CLIENT, METHODS, SERVER
 from mcpspy.core.session.exchange import State
-
-_WRAPPED = re.compile(
-    r'(?s)\s*\{\s*"(\w+)"\s*:\s*"(?:[^"\\]|\\[rnt])*(?:data:\s*)?\{\s*\\"(?:jsonrpc|result|id)\\"'
-)
-"""An object whose first member has a message, or an SSE event with one, as text."""
 
 
 def _text(facts: Facts, side: str) -> list[OddLine]:
@@ -159,7 +153,9 @@ def stdout_noise(facts: Facts) -> Iterator[Claim]:
         claim.symptoms = [each for each in claim.symptoms if not _is_apart(facts, each, lines)]
         is_alone = facts.server.odd_count == 1 and all(isinstance(each, Violation) for each in claim.symptoms)
         if facts.has_worked and is_alone:
-            claim.level = Level.QUOTE  # This client has read over a banner: what else is wrong is of more interest.
+            claim.level = (
+                Level.QUOTE
+            )  # This client has read over a banner: what else is wrong is of more interest.
         yield _of_runner(facts, lines, claim)
     elif lines and facts.is_stdio:
         # The log of a host has the line that it could not read, and no exit status: the host may have ended the server.
@@ -203,70 +199,6 @@ def stdin_noise(facts: Facts) -> Iterator[Claim]:
         yield claim_of_lines(
             facts, CLIENT, lines, title, "correct the client: each line on stdin is one message"
         )
-
-
-@cause(
-    "post-no-message",
-    "the client posts what is not a message",
-    Level.SPECIFIC,
-    rules="ENV101 ENV102",
-    positive=ex.session("@ http bare", '>> {"message":{"method":"initialize"}}', "= 400"),
-)
-def post_no_message(facts: Facts) -> Iterator[Claim]:
-    """Each POST has a JSON-RPC message, and not an envelope with one in it, a form or a query."""
-    lines = [] if facts.is_stdio else [each for each in facts.client.odd if each.is_whole]
-    if lines:
-        title = f"the client posts what is not a JSON-RPC message: {quote(text_of(lines[0]), 80)}"
-        next_step = "let the client post each JSON-RPC message as it is, with jsonrpc and method or result (2025-11-25, Transports)"
-        refused = [each for each in facts.of(RefusedExchange) if each.method == "POST" and not each.asked]
-        symptoms: list[Symptom] = [*refused, *facts.violations("ENV101", "ENV102", side=CLIENT)]
-        evidence_lines = [evidence(lines[0].place, f"the client: {text_of(lines[0])}")]
-        yield Claim(title, next_step, symptoms, evidence=evidence_lines, side=CLIENT)
-
-
-@cause(
-    "event-no-message",
-    "the server sends events or bodies that are not messages",
-    Level.SPECIFIC,
-    rules="ENV101 ENV102",
-    positive=ex.session("@ http", ex.call(), '<< {"type":"heartbeat"}', ex.done()),
-)
-def event_no_message(facts: Facts) -> Iterator[Claim]:
-    """Clients parse the data of each event as a message. A sign of life belongs into a comment of
-    SSE (`: keep-alive`).
-    """
-    lines = [each for each in facts.server.odd if not each.is_refusal and each.is_whole]
-    if not facts.is_stdio and lines:
-        more = f" ({facts.server.odd_count} times)" if facts.server.odd_count > 1 else ""
-        title = f"the server sends data that is not a JSON-RPC message{more}: {quote(text_of(lines[0]), 80)}"
-        next_step = "let the server send only messages as data; a sign of life is a comment (': keep-alive')"
-        side, level = SERVER, Level.SPECIFIC
-        symptoms: list[Symptom] = [*facts.of(ClientLeft)]
-        if wrapped := _WRAPPED.match(text_of(lines[0])):
-            side, level = "proxy", Level.EXACT
-            title = (
-                f"a response is not a JSON-RPC message, but an object whose member {quote(wrapped[1], 40)!r} has "
-                f"the message as text{more}: something between client and server wrapped it"
-            )
-            next_step = "let the gateway pass on body and Content-Type of the server unchanged, also text/event-stream"
-            symptoms += [each for each in facts.failed(State.UNANSWERED, State.CANCELLED) if not each.effects]
-        unread = [
-            each
-            for each in facts.failed(State.UNANSWERED)
-            if each.carrier is not None
-            and each.carrier.is_plain
-            and each.asked_at <= lines[0].at <= each.until + PATIENCE
-        ]
-        if unread and not lines[0].data.lstrip().startswith((b"{", b"[")):
-            level = Level.EXACT
-            title = (
-                f"the body of the response to {unread[0].about} is not JSON: {quote(text_of(lines[0]), 80)}"
-            )
-            next_step = "let the server answer with one JSON-RPC message as application/json; look in its log for what wrote this text"
-            symptoms += [*unread]
-        symptoms += facts.violations("ENV101", "ENV102", side=SERVER)
-        shown = [evidence(each.place, f"data: {text_of(each)}") for each in lines[:3]]
-        yield Claim(title, next_step, symptoms, evidence=shown, side=side, level=level)
 
 
 _ON_STDERR = re.compile(r'^\s*\{.*"jsonrpc"\s*:.*"(?:result|error)"\s*:')

@@ -230,7 +230,7 @@ def _of_file(facts: Facts, side: str, words: str) -> tuple[str, str]:
     return side, ""
 
 
-_OF_ACCOUNT = re.compile(r"(?i)default credentials|us-ascii")
+_OF_ACCOUNT = re.compile(r"(?i)default credentials|sequence in u[s]-ascii")
 """Credentials from a login of the user's account or from a variable, and the encoding of Ruby without a locale (LANG)."""
 
 

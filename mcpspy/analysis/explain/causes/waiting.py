@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
-from mcpspy.analysis.explain.causes.requests import SHORT_WAIT, held_up, without_response
+from mcpspy.analysis.explain.causes.requests import (
+    SHORT_WAIT,
+    held_up,
+    without_response,
+)
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import evidence
 from mcpspy.analysis.explain.facts import PATIENCE, Facts
@@ -284,3 +288,60 @@ def output_only_at_end(facts: Facts) -> Iterator[Claim]:
         lines = [evidence(facts.client.closed_place, "the client closed stdin")]
         lines += [evidence(facts.server.last_place, "messages of the server after it")]
         yield Claim(title, next_step, symptoms, evidence=lines, side=SERVER)
+
+
+@cause(
+    "one-at-a-time",
+    "the server works on one request at a time",
+    Level.GENERAL,
+    positive=ex.session(ex.call(), ex.call(3), "+ 0.1", ex.done(), ex.done(3)),
+    negative=ex.session(ex.call(), ex.call(3), "+ 0.1", ex.done(3), ex.done()),
+)
+def one_at_a_time(facts: Facts) -> Iterator[Claim]:
+    """Calls that were sent while a slow one ran are answered right after it: they waited for it,
+    and are not slow themselves.
+    """
+    for slow in facts.slow:
+        took = slow.answer_at - slow.asked_at
+        during = [each for each in facts.slow if slow.asked_at < each.asked_at < slow.answer_at]
+        after = [each for each in during if 0 <= each.answer_at - slow.answer_at <= 0.25]
+        after = [each for each in after if each.answer_at - each.asked_at < took]
+        if after:
+            names = ", ".join(dict.fromkeys(each.about for each in after[:3]))
+            title = (
+                f"{names} waited until {slow.about} had its response after {took:.1f} s: the server "
+                f"works on one request at a time"
+            )
+            next_step = (
+                "let the server work on calls concurrently (async, threads); these calls are not slow "
+                "themselves"
+            )
+            line = evidence(slow.place, f"{slow.about}: {took:.1f} s")
+            yield Claim(title, next_step, [], [line], SERVER, is_observation=True)
+            break
+
+
+LONG_FOR_A_LIST = 10.0
+"""Seconds: hosts wait 10 to 60 s for the lists when they start a server."""
+
+
+@cause(
+    "list-slow",
+    "a list was answered so late that hosts give up",
+    Level.GENERAL,
+    positive=ex.session(ex.request("tools/list"), "+ 30", ex.result(tools=[ex.with_schema()])),
+    negative=ex.session(ex.request("tools/list"), "+ 3", ex.result(tools=[ex.with_schema()])),
+)
+def list_slow(facts: Facts) -> Iterator[Claim]:
+    """Nothing has failed in this session, and another host would have shown no tools."""
+    for slow in facts.slow:
+        took = slow.answer_at - slow.asked_at
+        if took >= LONG_FOR_A_LIST and slow.about.partition(" ")[0].endswith("/list"):
+            title = f"{slow.about} was answered after {duration(took)}: many hosts give up before"
+            next_step = (
+                "let the server answer lists from memory; if it had nothing to do, it may have left the line in a buffer: "
+                "it must take every line that it has read before it waits for more"
+            )
+            line = evidence(slow.place, f"{slow.about}: {took:.1f} s")
+            yield Claim(title, next_step, [], [line], SERVER, is_observation=True)
+            break
