@@ -91,6 +91,7 @@ def charset_not_utf_8(facts: Facts) -> Iterator[Claim]:
     "body-not-sent",
     "the head of a response came, and its body did not",
     Level.EXACT,
+    rules="ENV204 ENV205 ENV207",
     positive=ex.session(
         "@ http",
         ex.request("tools/list"),
@@ -116,8 +117,10 @@ def body_not_sent(facts: Facts) -> Iterator[Claim]:
             continue
         if exchange.ended_at is not None and exchange.ended_at < failed.until:
             continue
-        if any(each.at >= exchange.at for each in facts.server.odd):
-            continue  # A body came, which is not a message.
+        stray = facts.violations("ENV204", "ENV205", "ENV207", side=SERVER)
+        came = [*facts.server.odd, *(each for violation in stray for each in violation.findings)]
+        if any(each.at >= exchange.at for each in came):
+            continue  # A body came, which is not a message, or the response to another request.
         size = exchange.response.get("content-length", "")
         announced = f", Content-Length {quote(size, 20)}" if size else ""
         title = (
