@@ -118,8 +118,9 @@ def body_not_sent(facts: Facts) -> Iterator[Claim]:
         if exchange.ended_at is not None and exchange.ended_at < failed.until:
             continue
         stray = facts.violations("ENV204", "ENV205", "ENV207", side=SERVER)
-        came = [*facts.server.odd, *(each for violation in stray for each in violation.findings)]
-        if any(each.at >= exchange.at for each in came):
+        came = [each.at for each in facts.server.odd]
+        came += [each.at for violation in stray for each in violation.findings]
+        if any(at >= exchange.at for at in came):
             continue  # A body came, which is not a message, or the response to another request.
         size = exchange.response.get("content-length", "")
         announced = f", Content-Length {quote(size, 20)}" if size else ""
