@@ -21,6 +21,7 @@ from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, RefusedE
 from mcpspy.analysis.lint.finding import EntryPosition
 from mcpspy.core.counted import duration
 from mcpspy.core.protocol.http_headers import EVENTS, LOOPBACK
+from mcpspy.core.protocol.message import Result
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.recording.decode import Note
 from mcpspy.core.session.exchange import State
@@ -256,6 +257,9 @@ def sse_answer_in_post(facts: Facts) -> Iterator[Claim]:
         return
     if answered[0].frame.http != asked[0].frame.http:
         return
+    before = facts.server.before
+    if isinstance(before, Result) and isinstance(answered[0], Result) and before.id == answered[0].id:
+        return  # It came on the stream too.
     title = (
         f"the server sent {facts.server.last_message} in the body of the POST, and not on the SSE stream, on which the client waits "
         f"for it: the client asked for nothing else, and left"

@@ -40,6 +40,11 @@ def _event_form(facts: Facts) -> str:
     frame = None if facts.server.last is None else facts.server.last[0].frame
     if frame is None or facts.is_stdio:
         return ""
+    bare = [
+        each for each, _ in facts.notes.get("sse", []) if each.fields.keys().isdisjoint({"event", "data"})
+    ]
+    if any(each.fields.get("retry") is not None for each in bare):
+        return "an event after one that has only a retry time, and no data"
     if not frame.has_data_space:
         return 'an event with "data:" and no space after the colon'
     # Servers on the Python SDK end their lines with CR LF, and nearly every reader accepts that.
@@ -182,7 +187,7 @@ def _of_response(facts: Facts, left: ClientLeft) -> Claim:
         )
         next_step = (
             "look into the client's log at this time, and let its reader of events accept this form; until then let "
-            'the server write "data: " with a space, and lines that end with LF'
+            'the server write "data: " with a space, lines that end with LF, and a retry time only beside data'
         )
         return Claim(title, next_step, [left], side=CLIENT, level=Level.SPECIFIC)
     metadata = [step for step in facts.http.oauth if step.step == "resource metadata" and step.status == 200]
@@ -307,7 +312,9 @@ def client_sent_nothing(facts: Facts) -> Iterator[Claim]:
     """
     if not facts.is_stdio and not facts.client.messages:
         yield from _asked_for_metadata_alone(facts)
-    if not facts.is_stdio and facts.client.messages:  # Anyone may open a stream, such as a browser.
+    opened = [each for each, _ in facts.notes.get("sse", []) if each.fields.get("event") == "endpoint"]
+    # Anyone may open a stream, such as a browser; a client that waits in vain opens another one.
+    if not facts.is_stdio and (facts.client.messages or len(opened) > 1):
         yield from _posted_nothing(facts)
     client, server = facts.client, facts.server
     is_silent = not client.messages and not client.odd_count and not server.messages and not facts.symptoms

@@ -276,6 +276,11 @@ def start_failed(facts: Facts) -> Iterator[Claim]:
         yield Claim(title, next_step, symptoms, evidence=lines, side=side)
 
 
+_OF_FOLDER = re.compile(
+    r"(?i)\b(?:working )?director(?:y|ies)\b|\bfolder\b|\bworkspace\b|\bin a(?:n \w+)? project\b"
+)
+
+
 def _of_named(facts: Facts, named: NamedError, side: str) -> tuple[str, str]:
     """Return the side and the next step for a named error that no trouble is."""
     next_step = _advice(named)
@@ -283,6 +288,8 @@ def _of_named(facts: Facts, named: NamedError, side: str) -> tuple[str, str]:
         side = "configuration"
     if "SyntaxError" in named.text and (found := _of_syntax(facts, named.text)) is not None:
         return "", found
+    if facts.header.cwd and _OF_FOLDER.search(named.text):
+        next_step += f"; this server was started in {quote(facts.header.cwd, 80)} (cwd in the host's configuration, if the host has it)"
     if not side and _HELD.search(named.text):
         next_step = _OTHER_COPY
     if _CONTENT.search(named.text):

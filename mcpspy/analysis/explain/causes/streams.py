@@ -312,13 +312,16 @@ def _cut_when_idle(facts: Facts) -> Iterator[Claim]:
         for get in facts.http.gets
         if not get.is_refused and not get.events and (get.took or 0.0) >= AT_ONCE
     ]
+    # The client ends its last stream with the session.
+    idle = [get for get in idle if get.hung_up != CLIENT] or idle
     times = [get.took or 0.0 for get in idle]
     if len(times) < 2 or max(times) - min(times) > 0.05 * max(times) or min(times) < LEAST_LIMIT:
         return
     who = {CLIENT: "the client", None: "the server or a proxy", SERVER: "the server or a proxy"}.get(
         idle[-1].hung_up, "mcpspy"
     )
-    title = f"the GET stream was ended by {who} after {duration(times[-1])} each time, {len(times)} times, without an event in it"
+    how = "broken off" if idle[-1].hung_up == SERVER else "ended"
+    title = f"the GET stream was {how} by {who} after {duration(times[-1])} each time, {len(times)} times, without an event in it"
     next_step = (
         "that is a limit for idle streams: let the server send a comment as a sign of life at shorter intervals, or raise the limit "
         "(of the client's reader, or of a proxy); a client must take it for no failure"
