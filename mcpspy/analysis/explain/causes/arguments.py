@@ -284,7 +284,7 @@ def _surplus_title(about: str, name: str, words: str) -> str:
 
 
 _TYPED = re.compile(
-    r"(?i)\b(?:arrays?|lists?|objects?|dict(?:ionary)?|mapping|expected|type|pars(?:e|ing)|must be)\b"
+    r"(?i)\b(?:arrays?|lists?|objects?|dict(?:ionary)?|mapping|expected|type|pars(?:e|ing)|must be|json(?:object|array))\b"
 )
 _ABSENT = re.compile(
     r"(?i)\b(?:is|are|was|of|got|be) (?:null|none|undefined|nil|empty|required)\b"
@@ -343,6 +343,12 @@ def argument_as_text(facts: Facts) -> Iterator[Claim]:
             yield Claim(title, next_step, [failed, *facts.violations("DATA301")], side=CLIENT)
 
 
+_UNNAMED = re.compile(
+    r"(?i)\b(?:required|missing|not found)\b.{0,40}\barg\d\b|\barg\d\b.{0,40}\b(?:required|missing|null|not found)\b"
+)
+"""The names that the JVM gives to parameters."""
+
+
 @cause(
     "argument-not-read",
     "the server misses an argument that was sent",
@@ -388,6 +394,11 @@ def argument_not_read(facts: Facts) -> Iterator[Claim]:
             yield Claim(title, next_step, [failed], side=SERVER)
             continue
         absent = _ABSENT.search(words)
+        if failed.method == "tools/call" and _UNNAMED.search(words) and failed.arguments:
+            title = f"{failed.about}: the server looks for its arguments by names that no schema has: {quote(words)}"
+            next_step = "compile the server with -parameters (javac, kotlinc: -java-parameters), or name each parameter in its annotation"
+            yield Claim(title, next_step, [failed], side=SERVER)
+            continue
         if failed.method != "tools/call" or absent is None or "header" in words:
             continue
         if any(text in words for text in failed.texts) or _RECEIVED.search(words):

@@ -269,8 +269,7 @@ def stream_cut(facts: Facts) -> Iterator[Claim]:
                 "method that it does not know with the error -32601"
             )
         elif silent >= 1 and not is_short:
-            # A server that ends the stream by itself does so at any time.
-            side = "proxy" if via else ""
+            side = ""  # Limits of servers end streams as those of proxies do.
         yield Claim(title, next_step, [failed], side=side)
 
 

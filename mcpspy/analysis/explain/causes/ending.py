@@ -168,7 +168,7 @@ def _cut_off(facts: Facts, end: ServerEnd) -> Claim:
         return Claim(title, error.next_step, symptoms, evidence=[error.evidence], side=SERVER)
     side = SERVER if waited >= LONG_WAIT else ""
     lines = [evidence(facts.client.closed_place, "the client closed stdin")]
-    return Claim(title, next_step, symptoms, evidence=lines, side=side)
+    return Claim(title, next_step, symptoms, evidence=lines, side=side, level=Level.GENERAL)
 
 
 def _killed_by(end: ServerEnd) -> str:

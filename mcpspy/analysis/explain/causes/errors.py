@@ -343,7 +343,11 @@ def request_failed(facts: Facts) -> Iterator[Claim]:
         is_valid &= has_fixed_form(failed.method) or not is_open
         is_own = failed.code == INTERNAL_ERROR or is_valid
         # A tool may fail for its arguments, a setting, another service or a mistake in its code: only a bug is named.
-        is_own &= failed.method != "tools/call"
+        is_own &= has_fixed_form(failed.method) or failed.method not in (
+            "tools/call",
+            "prompts/get",
+            "resources/read",
+        )
         side = receiver if BUG.search(words) or is_own else ""
         yield Claim(title, next_step, [failed], evidence=lines, side=side)
 

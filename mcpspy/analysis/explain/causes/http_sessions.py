@@ -122,7 +122,7 @@ def session_header_missing(facts: Facts) -> Iterator[Claim]:
     client knows no sessions.
     """
     assigned_at = min(facts.http.session_ids.values(), default=None)
-    for exchange, symptom in exchanges(facts, 400, 401, 403, 404):
+    for exchange, symptom in exchanges(facts, 400, 401, 403, 404, 422):
         if assigned_at is None or exchange.at < assigned_at or exchange.session_id is not None:
             continue
         is_other = exchange.asked in ("initialize", "server/discover") or exchange.is_for_metadata

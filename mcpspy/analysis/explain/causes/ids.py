@@ -135,7 +135,7 @@ def _is_too_large(id_: str | None) -> bool:
 
 _TAKE_TEXTS = "let the server take texts as ids, and answer with the same one (JSON-RPC 2.0, 4): clients choose the form"
 _REFUSES_TEXT = re.compile(
-    r"(?i)unmarshal string into .{0,60}\bid\b|\bid\b.{0,40}(?:must be|expected) .{0,12}(?:int|number|[iu]64)|\bid\b.{0,60}invalid type: string"
+    r"(?i)token type 'String' as a number|unmarshal string into .{0,60}\bid\b|\bid\b.{0,40}(?:must be|expected) .{0,12}(?:int|number|[iu]64)|\bid\b.{0,60}invalid type: string"
     r"|invalid type: string .{0,60}expected (?:[iu]\d\d|a number|an integer)"
 )
 """A decoder that wants a number as the id: encoding/json, serde, zod, pydantic."""
@@ -169,7 +169,12 @@ _REFUSES_TEXT = re.compile(
 )
 def text_id_unanswered(facts: Facts) -> Iterator[Claim]:
     """JSON-RPC allows texts and numbers. A server that reads only numbers drops the request, or fails at it."""
-    unanswered = [each for each in facts.failed() if each.side == CLIENT and each.answer_at is None]
+    # HTTP may have refused one for another reason.
+    unanswered = [
+        each
+        for each in facts.failed()
+        if each.side == CLIENT and each.answer_at is None and not (each.is_refused and each.words)
+    ]
     failed = [each for each in unanswered if (each.id or "").startswith('"')]
     # Others of the same method, with a number, were answered.
     answered = [each for each in failed if facts.answered[CLIENT, each.method]]

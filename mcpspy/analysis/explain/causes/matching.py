@@ -95,7 +95,10 @@ def stray_response(facts: Facts) -> Iterator[Claim]:
             side = violation.side
             title = f"the {side} sent an error that belongs to no request: {quote(finding.message)}"
             next_step = f"let the {side} answer each request once, with its id"
-            flaws = [each for each in (failed[0].findings if failed else ()) if each.side != side]
+            found = failed[0].findings if failed else ()
+            flaws = [
+                each for each in found if each.side != side and not each.code.startswith(("HOST", "AGENT"))
+            ]
             if failed and not is_unread:
                 title = f"the {side} answered {failed[0].about} with an error without its id: {quote(words)}"
                 next_step = (

@@ -190,4 +190,5 @@ def notification_with_id(facts: Facts) -> Iterator[Claim]:
             symptoms += [
                 each for each in facts.failed(State.UNANSWERED) if 0 < each.at - failed.at < SECONDS_TO_LEAVE
             ]
+        symptoms += [end for end in facts.of(ServerEnd) if failed in end.during]
         yield Claim(title, next_step, symptoms, side=failed.side)

@@ -65,9 +65,16 @@ _OF_BUILD = re.compile(
 """The words of Maven, Gradle, .NET and sbt on stdout while they build."""
 
 
+_OF_CHCP = re.compile(
+    r"(?i)^\s*(?:active code page|aktive codepage|page de codes active|p.gina de c.digos activa)\s*: \d+\s*$"
+)
+
+
 def _step_of_runner(facts: Facts, lines: list[OddLine]) -> str:
     """Return the next step if the text is that of the tool by which the command starts the server; else nothing."""
     texts = [text_of(each) for each in lines]
+    if all(_OF_CHCP.search(text) for text in texts):
+        return "this is what chcp prints: let the command discard it (chcp 65001 >nul)"
     if facts.program_name in _BUILDS and all(_OF_BUILD.search(text) for text in texts):
         return (
             "this is the output of the build tool: build first, and let the command start what it built (java -jar, dotnet NAME.dll, "

@@ -268,7 +268,7 @@ FailureRow(
     statuses=(400, 403, 500),
     # Not a token of a parser, a form or a page of results, and not what the token may do.
     words=r"^(?!.*(?:unexpected token|[cx]srf|\b(?:page|next|cursor|continuation|invite|reset|max|device|push)[ _-]tokens?\b"
-    r"|token (?:limit|count|budget)|\bjson\b|permi(?:ssion|tted)|\bscope|not allowed|not authori[sz]ed|forbidden))"
+    r"|token (?:limit|count|budget)|\bjson\b|permi(?:ssion|tted)|scope|privilege|not allowed|not authori[sz]ed|forbidden))"
     r".*\b(?:server_error|invalid_token|token|jwt|unauthorized)\b",
     if_refused=lambda facts, exchange: (
         facts.http.token_accepted_at is not None

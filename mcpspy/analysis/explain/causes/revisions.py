@@ -213,6 +213,10 @@ def _refused_revisions(facts: Facts) -> Iterator[Claim]:
         )
         # A server of 2026-07-28 alone has this code for it, and no older revision to answer with.
         side = "" if failed.code == UNSUPPORTED_VERSION or _is_too_old(asked, failed.words) else SERVER
+        if asked is not None and asked not in REVISIONS:
+            title += f"; no revision has the name {quote(asked, 20)}"
+            next_step = f"let the client ask for a revision that exists, such as {REVISIONS[-2]}; {next_step}"
+            side = ""
         yield Claim(title, next_step, symptoms, side=side, is_observation=goes_on)
 
 

@@ -287,7 +287,12 @@ def command_not_executable(facts: Facts) -> Iterator[Claim]:
                 next_step = f"{command} is a folder: name the program in it"
             # The file may have come without its permission, be the wrong one, or not be a program at all.
             yield Claim(title, next_step, symptoms)
-        elif end.code == NOT_EXECUTABLE and end.named is not None and _DENIED.search(end.named.text):
+        elif (
+            end.code == NOT_EXECUTABLE
+            and end.named is not None
+            and _DENIED.search(end.named.text)
+            and not _OF_ENGINE.search(end.named.text)
+        ):
             title = f"a program may not be executed: {quote(end.named.text)}"
             next_step = "make the file executable where it runs (chmod +x), or start it with its interpreter"
             yield Claim(title, next_step, symptoms, evidence=[end.named.evidence])

@@ -439,5 +439,6 @@ def start_slow(facts: Facts) -> Iterator[Claim]:
         said = [line.evidence for line in lines[-2:]]
         # A start of a few seconds is as right as a limit above it, and a download is not the server's work.
         is_short = failed.answer_at is not None and failed.answer_at - failed.asked_at < SHORT_WAIT
-        side = "" if is_short or lines else SERVER
+        is_late = failed.answer_at is not None  # The limit may be too short, or the start too long.
+        side = "" if is_short or is_late or lines else SERVER
         yield Claim(title, next_step, symptoms, evidence=said, side=side)

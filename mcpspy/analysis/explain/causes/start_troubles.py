@@ -263,7 +263,7 @@ START_TROUBLES = (
         "was published without the file, or for another version of what it uses; if not, the installation is "
         "incomplete: empty the cache of the runner (npx: rm -rf ~/.npm/_npx) and start again",
         named_by="Node.js names the file, and the module of the package that imports it.",
-        signs=r"cannot find (?:module|package) .{1,400}\bimported from .{0,300}[/\\]node_modules[/\\]"
+        signs=r"has a valid \"main\" entry|cannot find (?:module|package) .{1,400}\bimported from .{0,300}[/\\]node_modules[/\\]"
         r"|ERR_PACKAGE_PATH_NOT_EXPORTED|cannot find module '\.{1,2}/",
         side="",
         only_at_start=True,

@@ -259,7 +259,7 @@ def _ends_at_once(facts: Facts) -> Iterator[Claim]:
         "let the server keep the stream open as long as the session (a new GET of a client takes the place of its earlier one), or "
         "answer GET with 405 if it sends nothing on its own"
     )
-    yield Claim(title, next_step, [], side=SERVER, is_observation=bool(facts.answered[CLIENT, "tools/call"]))
+    yield Claim(title, next_step, [], is_observation=bool(facts.answered[CLIENT, "tools/call"]))
 
 
 _NO_HEAD = ex.session(

@@ -282,7 +282,7 @@ FailureRow(
     title="the result of {about} was refused by the server's own library{quoted}",
     next_step="correct the result that the tool returns: the form that its schema or the protocol requires",
     states=ERRORS,
-    words=r"invalid \S{0,20} ?result|output validation|invalid structured content"
+    words=r"invalid \S{0,20} ?result|output validation|validating tool output|invalid structured content"
     r"|result (?:is )?not valid|output schema but no structured content",
     positive=ex.session(
         ex.call(), ex.error("Invalid tools/call result: content 0 data: Invalid Base64 string", -32602)

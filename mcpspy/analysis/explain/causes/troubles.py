@@ -13,7 +13,7 @@ _NO_SCREEN = (
 )
 _IN_USE = (
     r"browser is already (?:in use|running) for|opening in existing browser session|user data director(?:y|ies) .{0,60}already in use"
-    r"|SingletonLock"
+    r"|SingletonLock|ProcessSingleton"
 )
 """A browser that another program has, with the folder of its profile."""
 
@@ -39,7 +39,7 @@ TROUBLES = (
         named_by="Python's codecs (`charmap` is a code page of Windows), Ruby and Rust name the bytes or "
         "characters that they cannot read or write.",
         signs=r"Unicode(?:Encode|Decode)Error|codec can't (?:en|de)code|'charmap'|illegal multibyte"
-        r"|invalid (?:utf-8|byte sequence)|stream did not contain valid UTF-8",
+        r"|invalid (?:utf-8|byte sequence)|stream did not contain valid UTF-8|from ASCII-8BIT to UTF-8|Encoding::\w+Error",
         side="server",
         errors=("UnicodeDecodeError: 'charmap' codec can't decode byte 0x81 in position 4",),
     ),
@@ -56,7 +56,7 @@ TROUBLES = (
         "the server has no memory left",
         next_step="give it more memory (node: --max-old-space-size), or let it process less at once",
         named_by="V8 reports its heap limit, Python MemoryError, the JVM OutOfMemoryError, the system ENOMEM.",
-        signs=r"heap out of memory|\bOOM\b|MemoryError|OutOfMemoryError|cannot allocate memory|\bENOMEM\b"
+        signs=r"heap out of memory|\bOOM\b(?! command not allowed)|MemoryError|OutOfMemoryError|cannot allocate memory|\bENOMEM\b"
         r"|unable to allocate [\d.]+ [KMGT]iB|allowed memory size of \d+ bytes exhausted|memory allocation of \d+ bytes failed|runtime: out of memory"
         r"|NoMemoryError",
         errors=("FATAL ERROR: Reached heap limit Allocation failed - JavaScript heap out of memory",),
@@ -169,7 +169,7 @@ TROUBLES = (
         |expired|revoked|rejected|incorrect|not\ valid)
         |(?:jwt|token|session)\ (?:has\ )?expired|authentication\ (?:failed|required)|not\ authenticated
         |(?:access\ denied|login\ failed)\ for\ user|ORA-01017
-        |permission\ denied\ \(publickey|invalid_grant|InvalidClientTokenId|ExpiredToken|unauthori[sz]ed\b""",
+        |permission\ denied\ \(publickey|not\ accessible\ by\ (?:personal\ access\ token|integration)|invalid_grant|InvalidClientTokenId|ExpiredToken|unauthori[sz]ed\b""",
         side="",
         errors=("Error: Invalid API key provided",),
     ),
@@ -217,7 +217,7 @@ TROUBLES = (
         |must\ be\ (?:set|provided|specified)|missing|undefined|is\ empty|required\b)
         |(?:missing|required|provide|set(?!\ lock)|specify)\b.{0,40}\b(?:environment\ variable|env\ var|api[ _-]?key
         |access[ _-]?token|token|credentials|config\w*|(?-i:[A-Z][A-Z0-9]+_[A-Z0-9_]+)\b)
-        |\bno\ (?:[\w-]+\ )?api[ _-]?key\ (?:found|provided|set|configured|given)
+        |could\ not\ resolve\ placeholder\ '\w|\bno\ (?:[\w-]+\ )?api[ _-]?key\ (?:found|provided|set|configured|given)
         |(?-i:KeyError:\ '[A-Z][A-Z0-9_]+')|following\ arguments\ are\ required|^usage:\ .*|required\ option
         |(?-i:\b[A-Z][A-Z0-9_]+:\ (?:unbound\ variable|parameter\ (?:not\ set|null)))
         |(?-i:VarError|\bNotPresent\b)|Field\ required|NoCredentialsError|Unable\ to\ locate\ credentials|could\ not\ (?:find

@@ -326,7 +326,7 @@ def no_response(facts: Facts) -> Iterator[Claim]:
             title += f"; on stderr: {quote(error.text)}"
         claim = _waited(failed, title, next_step, error)
         # A call may need some seconds, and its user may end the session meanwhile.
-        patience = SHORT_WAIT if failed.method == "tools/call" else PATIENCE
+        patience = 60.0 if failed.method == "tools/call" else PATIENCE
         is_silent = failed.took >= patience or failed.batch is not None
         claim.side = receiver if is_silent else ""
         if failed.method == "tools/call" and facts.is_stdio and is_limit(failed.took):

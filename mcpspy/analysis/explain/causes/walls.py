@@ -188,7 +188,7 @@ def redirect_not_followed(facts: Facts) -> Iterator[Claim]:
 _BOT = re.compile(
     r"(?i)just a moment|attention required|captcha|are you (?:a )?human|checking your browser|security checkpoint|verifying your browser"
     r"|bot (?:detection|protection)|access denied.{0,40}(?:akamai|reference)"
-    r"|enable javascript and cookies|cloudflare|incapsula incident|requested url was rejected|not a bot\b|human verification|sucuri website firewall|perimeterx|datadome"
+    r"|enable javascript and cookies|cloudflare|incapsula incident|requested url was rejected|not a bot\b|human verification|mod_?security|sucuri website firewall|perimeterx|datadome"
 )
 """The pages of Cloudflare, Akamai, Vercel, Imperva, F5 and others for browsers."""
 
@@ -215,7 +215,8 @@ def is_bot_wall(exchange: RefusedExchange) -> bool:
     is_edge = exchange.status == 403 and who_refused(exchange) != "the server"
     is_edge = is_edge and not exchange.challenge
     is_edge = is_edge and (not words or exchange.media_type == "text/html" or bool(_OF_EDGE.search(words)))
-    return bool(is_page or is_edge or "cf-mitigated" in exchange.response)
+    is_challenge = "cf-mitigated" in exchange.response or "captcha-delivery.com" in words
+    return bool(is_page or is_edge or is_challenge)
 
 
 def _looks_at_agents(exchange: RefusedExchange) -> bool:
@@ -237,7 +238,7 @@ FailureRow(
     "arguments of tools are text, also if they look like SQL, HTML or commands",
     side="proxy",
     if_refused=lambda facts, exchange: bool(
-        exchange.status in (200, 403) and facts.answered[CLIENT, "tools/call"] and is_bot_wall(exchange)
+        exchange.status in (200, 403, 406) and facts.answered[CLIENT, "tools/call"] and is_bot_wall(exchange)
     ),
     is_together=True,
     positive=ex.session(
@@ -413,7 +414,11 @@ FailureRow(
     "endpoint in the rules of this protection; it is not about signing in",
     side=CLIENT,
     if_refused=lambda facts, exchange: (
-        is_bot_wall(exchange) and not exchange.agent and _looks_at_agents(exchange)
+        not exchange.agent
+        and (
+            (is_bot_wall(exchange) and _looks_at_agents(exchange))
+            or "user-agent header" in exchange.words.lower()
+        )
     ),
     is_together=True,
     positive=ex.first_answer(403, {"user-agent": None}, _BLOCKED, "Sorry, you have been blocked"),
