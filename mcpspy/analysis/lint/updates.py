@@ -16,7 +16,6 @@ from mcpspy.core.protocol.message import (
     Result,
     decoded,
     meta_raw,
-    text,
 )
 from mcpspy.core.protocol.peers import HANDSHAKE_METHODS
 from mcpspy.core.protocol.spec import META, MODERN, SERVER, other
@@ -38,8 +37,6 @@ def update_state(what: AnyMessage, event: LintEvent) -> None:
     if isinstance(what, Notification):
         if what.method == "notifications/initialized":
             conversation.is_initialized = True
-        elif what.method == "notifications/cancelled" and event.exchange is None:
-            _cancel_stateless(what, event)
         elif what.method.endswith("/list_changed"):
             event.listing.is_announced = True
             if what.method == "notifications/tools/list_changed":
@@ -54,15 +51,6 @@ def update_state(what: AnyMessage, event: LintEvent) -> None:
         if event.pending is not None:
             _add_response(what, event, event.pending.exchange.request)
     conversation.has_notified[side] = conversation.has_notified[other(side)] = False
-
-
-def _cancel_stateless(what: Notification, event: LintEvent) -> None:
-    """Forget the request that a cancellation names: without session ids, each POST is a conversation."""
-    named = what.side, text(what.body.request_id)
-    if what.frame.http is not None and not event.state.session_ids:
-        for key, pending in list(event.state.open.items()):
-            if (pending.exchange.request.side, pending.exchange.request.id) == named:
-                del event.state.open[key]
 
 
 def _add_request(what: Request, event: LintEvent) -> None:

@@ -287,7 +287,7 @@ class RequestTable(Generic[P]):
         requester = other(frame.side)
         if (earlier := self.answered.get((frame.stream, requester, id_key(id)))) is not None:
             return earlier, f"id {id} was answered before"
-        near = id[1:-1] if id.startswith('"') else f'"{id}"'
+        near = _near(id)
         if (frame.stream, requester, near) in self._open:
             return None, f"{UNSOLICITED}: the pending id is {near}, this is {id}"
         return None, "its request was not recorded" if self._has_lost else UNSOLICITED
@@ -297,7 +297,11 @@ class RequestTable(Generic[P]):
         key = (frame.stream, other(frame.side), id_key(token or ""))
         request = self._progress.get(key)
         if request is None:
-            return None, UNKNOWN_PROGRESS
+            near = _near(token or "")
+            is_near = (*key[:2], near) in self._progress
+            return None, UNKNOWN_PROGRESS + (
+                f": that of the request is {near}, this is {token}" if is_near else ""
+            )
         if transition(request, Event.PROGRESS):
             return request, None
         return request, "progress after the answer"
@@ -310,12 +314,24 @@ class RequestTable(Generic[P]):
         waiting = self._open.get((stream, side, id))
         # A server may end a subscription, but no other request (2026-07-28, subscriptions).
         request = _first(waiting) if waiting else self._subscription((stream, other(side), id))
+        request = request or self._without_session(frame, id)
         if request is not None:
             # On stdio, a client ends a subscription this way (2026-07-28): it is closed, not cancelled.
             is_new = transition(request, Event.CLOSE if request.is_subscription else Event.CANCEL)
             return request, None, is_new
         answered = self.answered.get((stream, side, id))
         return answered, "cancelled after the response" if answered else "cancels an unknown request", False
+
+    def _without_session(self, frame: Frame, id: str) -> P | None:  # noqa: A002
+        """Return the request that a cancellation without a session id names: each such POST is a stream of itself.
+
+        Clients share such a server, and their ids are alike: it is the right one only if no other open request has this id.
+        """
+        if frame.http is None or frame.stream != str(frame.http):
+            return None
+        sent = [key for key in self._open if key[1:] == (frame.side, id) and (key[0] or "").isdigit()]
+        sent = [key for key in sent if self._posted.get(int(key[0] or 0)) == key]
+        return _first(self._open[sent[0]]) if len(sent) == 1 else None
 
     def subscription(self, frame: Frame, id: str | None) -> P | None:  # noqa: A002
         """Return the open subscription that a notification names."""
@@ -521,6 +537,11 @@ def id_key(id: str) -> str:  # noqa: A002
     if 0 <= power <= 400:
         return f"{sign}{significant}{'0' * power}"
     return f"{sign}{significant}e{power}"
+
+
+def _near(id: str) -> str:  # noqa: A002
+    """Return the id or token of the other type with the same characters, as JSON text: 1 and "1" are not the same."""
+    return id[1:-1] if id.startswith('"') else f'"{id}"'
 
 
 def _target(status: int, fields: dict[str, Any]) -> str:

@@ -81,11 +81,12 @@ def unsolicited_progress(event: LintEvent) -> Iterator[Report]:
     """Progress may be sent only for a request with a `progressToken` in its `_meta`, and must repeat that token
     exactly: 1 is not "1".
     """
-    if event.flaw == UNKNOWN_PROGRESS:
+    flaw = event.flaw or ""
+    if flaw.startswith(UNKNOWN_PROGRESS):
         token = text(event.notification.body.progress_token)
-
+        that = flaw.removeprefix(UNKNOWN_PROGRESS)[:120]
         yield Report(
-            "progress without a token" if token is None else f"progress with unknown token {token[:40]}"
+            "progress without a token" if token is None else f"progress with unknown token {token[:40]}{that}"
         )
 
 
