@@ -255,6 +255,8 @@ class FactCollector:
             noted.append((note, place))
         if kind == "eof" and (side := facts.sides.get(str(fields.get("from")))) is not None:
             side.closed_at, side.closed_place = note.at, place
+            if side is facts.client and facts.server.last is not None:
+                side.heard = facts.server.last[0]
         elif kind in ("exit", "end") and (facts.exit is None or fields.get("code") is not None):
             facts.exit, facts.exit_place = note, place
         elif kind == "oauth":

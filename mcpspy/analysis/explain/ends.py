@@ -103,12 +103,12 @@ def client_left(facts: Facts) -> ClientLeft | None:
     has_asked_more = client.last_request_at > server.last_at
     has_called = client.methods["tools/call"]
     has_left_before = client.closed_at is not None and client.closed_at <= server.last_at
-    if has_left_before and server.before is not None and _left_at_first(facts, server.before):
+    if has_left_before and client.heard is not None and _left_at_first(facts, client.heard):
         left = ClientLeft(
             at=left_at,
             place=client.closed_place,
-            after=left_at - server.before.at,
-            message=about_message(server.before, None),
+            after=left_at - client.heard.at,
+            message=about_message(client.heard, None),
             is_initialized=False,
             is_before_answer=True,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from msgspec import Struct, field
@@ -22,6 +23,11 @@ MAX_DIALECTS = 20
 LISTED = frozenset({"server/discover", *(method for method in METHODS if method.endswith("/list"))})
 """Methods whose results say what the server has."""
 
+_OPTIONAL = re.compile(
+    r"(?i)\boptional\b|\b(?:if|when) (?:omitted|absent|empty|missing|not (?:given|passed|provided|set|specified))\b|\bdefaults? (?:to|is)\b"
+)
+"""The description of an argument that may be left out."""
+
 _COMBINED = frozenset({"oneOf", "anyOf", "allOf"})
 
 
@@ -39,10 +45,14 @@ class ListedFacts(Struct):
     """URIs of resources, at most `MAX_TOOLS`."""
     templates: list[str] = field(default_factory=list)
     """URI templates of resources, at most `MAX_TOOLS`."""
+    prompts: dict[str, frozenset[str]] = field(default_factory=dict)
+    """Prompt → the arguments that it requires, if there are any."""
     arguments: dict[str, frozenset[str]] = field(default_factory=dict)
     """Tool → the arguments that its input schema names, if it names any."""
     text_arguments: dict[str, frozenset[str]] = field(default_factory=dict)
     """Tool → the arguments that are a string and nothing else by its input schema."""
+    required_by_mistake: dict[str, frozenset[str]] = field(default_factory=dict)
+    """Tool → the arguments that its input schema requires, and their descriptions call optional."""
     dialects: list[tuple[str, str, EvidenceLine]] = field(default_factory=list)
     """Tool, dialect of its output schema if that is not 2020-12, and the line with the list."""
     combined: list[tuple[str, EvidenceLine]] = field(default_factory=list)
@@ -89,6 +99,21 @@ class ListedFacts(Struct):
                 self._add_tools(what, place)
             elif request.method in ("resources/list", "resources/templates/list"):
                 self._add_resources(what)
+            elif request.method == "prompts/list":
+                self._add_prompts(what)
+
+    def _add_required(self, tool: str, named: dict[str, object], required: object) -> None:
+        """Remember the arguments that a tool requires, and whose descriptions call them optional."""
+        described = {name: each.get("description") for name, each in named.items() if isinstance(each, dict)}
+        wrong = {
+            name
+            for name in (required if isinstance(required, list) else ())
+            if isinstance(name, str)
+            and isinstance(text := described.get(name), str)
+            and _OPTIONAL.search(text)
+        }
+        if wrong:
+            self.required_by_mistake[tool] = frozenset(wrong)
 
     def _add_supported(self, what: Result, request: Request) -> None:
         """Remember the revisions of a server that knows none that the client asked for."""
@@ -105,6 +130,15 @@ class ListedFacts(Struct):
         for each in _objects(result.get("resourceTemplates"))[: MAX_TOOLS - len(self.templates)]:
             if isinstance(template := each.get("uriTemplate"), str):
                 self.templates.append(template)
+
+    def _add_prompts(self, what: Result) -> None:
+        result = what.result if isinstance(what.result, dict) else {}
+        for prompt in _objects(result.get("prompts"))[: MAX_TOOLS - len(self.prompts)]:
+            required = [
+                each.get("name") for each in _objects(prompt.get("arguments")) if each.get("required") is True
+            ]
+            if required and isinstance(name := prompt.get("name"), str):
+                self.prompts[name] = frozenset(each for each in required if isinstance(each, str))
 
     def _add_tools(self, what: Result, place: EntryPosition) -> None:
         result = what.result
@@ -124,6 +158,7 @@ class ListedFacts(Struct):
                     for each, schema in named.items()
                     if isinstance(schema, dict) and schema.get("type") == "string"
                 )
+                self._add_required(name, named, inputs.get("required") if isinstance(inputs, dict) else None)
             if (
                 isinstance(inputs, dict)
                 and not _COMBINED.isdisjoint(inputs)

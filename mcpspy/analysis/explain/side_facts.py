@@ -132,6 +132,8 @@ class SideFacts(Struct):
     carriage_returns: int = 0
     closed_at: float | None = None
     closed_place: EntryPosition = EntryPosition()
+    heard: Message | None = None
+    """Of the client: the last message of the server before it closed stdin."""
     methods: Counter[str] = field(default_factory=Counter)
     """Methods of its requests and notifications."""
 

@@ -143,11 +143,14 @@ FOREIGN_OPTIONS = {
     "--forwarded-allow-ips",
     "--interactive",
     "--max-old-space-size",
+    "--platform",
     "--proxy-headers",
     "--refresh",
+    "--rm",
     "--silent",
     "--stdio",
     "--transport",
+    "--tty",
     "--with",
 }
 """Options of other programs that a next step names."""

@@ -101,6 +101,34 @@ def _without_arguments(failed: FailedRequest) -> Claim | None:
     )
 
 
+_TEXT = {"type": "string", "description": "The text (optional, read from disk if not provided)"}
+_WITH_TEXT = ex.listed(ex.with_schema(properties={"text": _TEXT}, required=["text"]), number=9)
+_REQUIRED = re.compile(r'"([^"]+)" is a required property$')
+"""The finding about an argument that is missing."""
+
+
+def _optional_by_words(facts: Facts, failed: FailedRequest) -> str | None:
+    """Return the missing argument that the schema of a tool requires, and that its description calls optional; else None."""
+    missing = [_REQUIRED.search(each.message) for each in failed.findings if each.code == "DATA301"]
+    known = facts.listed.required_by_mistake.get(failed.subject, frozenset())
+    return next((each[1] for each in missing if each is not None and each[1] in known), None)
+
+
+def _without_required(facts: Facts, failed: FailedRequest) -> Claim | None:
+    """Return a claim of prompts/get without an argument that prompts/list has as required; else None."""
+    missing = facts.listed.prompts.get(failed.subject, frozenset()) - failed.arguments
+    if failed.method != "prompts/get" or not missing:
+        return None
+    name = min(missing)
+    return Claim(
+        title=f"{failed.about} was sent without the argument {quote(name, 40)!r}, which prompts/list has as required: {quote(failed.words)}",
+        next_step="let the client ask its user for the required arguments before prompts/get, and not fetch each prompt on its own account; "
+        "let the server answer with the error -32602 and name what is missing",
+        symptoms=[failed],
+        side=CLIENT,
+    )
+
+
 @cause(
     "invalid-arguments",
     "arguments do not fit the tool's schema",
@@ -120,6 +148,13 @@ def _without_arguments(failed: FailedRequest) -> Claim | None:
             ex.request("prompts/get", name="a", arguments={"b": ""}),
             ex.error("Invalid arguments for prompt a: Invalid string: must match pattern at b", -32602),
         ),
+        ex.session(
+            ex.request("prompts/list"),
+            ex.result(prompts=[{"name": "a", "arguments": [{"name": "path", "required": True}]}]),
+            ex.request("prompts/get", 3, name="a"),
+            ex.error("An error occurred.", -32603, 3),
+        ),
+        ex.session(_WITH_TEXT, ex.call(), ex.done(2, "An error occurred invoking 'a'", isError=True)),
     ),
     negative=(
         ex.session(ex.call(), ex.done(2, "no data", isError=True)),
@@ -137,18 +172,27 @@ def invalid_arguments(facts: Facts) -> Iterator[Claim]:
     for failed in errors(facts):
         broken = [each for each in failed.findings if each.code in ("DATA301", "DATA101")]
         is_prompt = failed.method == "prompts/get" and _ARGUMENTS.search(failed.words[:400]) is not None
-        if not broken and (claim := _without_arguments(failed)) is not None:
+        missing = _without_required(facts, failed)
+        claim = _without_arguments(failed) if not broken and missing is None else missing
+        if claim is not None:
             yield claim
             continue
         if not _is_about_arguments(failed, is_prompt=is_prompt, is_broken=bool(broken)):
             continue
-        side, next_step = "", "compare the arguments with the schema, which should state what is required"
+        side, name = "", None
+        next_step = "compare the arguments with the schema, which should state what is required"
         if broken:
             side = CLIENT
             next_step = (
                 "correct the arguments that the client sends: they violate the tool's schema, as "
                 "tools/list has it"
             )
+            if (name := _optional_by_words(facts, failed)) is not None:
+                side = SERVER
+                next_step = (
+                    f"let the schema not require {quote(name, 40)!r} (give its parameter a default value): its description calls it optional, "
+                    f"so models leave it out"
+                )
         elif is_prompt and _NO_TEXT.search(failed.words):
             side = SERVER
             next_step = (
@@ -176,6 +220,11 @@ def invalid_arguments(facts: Facts) -> Iterator[Claim]:
             )
         words = failed.words or (broken[0].message if broken else "")
         title = f"{failed.about}: the arguments do not fit: {quote(words)}"
+        if name is not None:
+            title = (
+                f"{failed.about}: the schema requires {quote(name, 40)!r}, its description calls it optional, and the client left it out: "
+                f"{quote(words)}"
+            )
         if broken and failed.method not in ("tools/call", "prompts/get"):
             title = f"the client sent {failed.about} with params that are not those of the protocol: {quote(broken[0].message)}"
             title += clause(failed.words)
@@ -189,38 +238,6 @@ def invalid_arguments(facts: Facts) -> Iterator[Claim]:
         symptoms = [failed, *facts.violations(*{each.code for each in broken})]
         lines = [evidence(each.place, f"{each.code} {each.message}") for each in broken[:2]]
         yield Claim(title, next_step, symptoms, evidence=lines, side=side)
-
-
-_ROWS = {"type": "object", "properties": {"rows": {"type": "array"}}, "required": ["rows"]}
-_TABLE = ex.listed({**ex.with_schema(), "outputSchema": _ROWS}, number=9)
-
-
-@cause(
-    "error-structured",
-    "the error of a tool has structured content that its outputSchema does not allow",
-    Level.EXACT,
-    rules="DATA302",
-    positive=ex.session(
-        _TABLE, ex.call(), ex.done(2, "no such table", isError=True, structuredContent={"code": -3})
-    ),
-    negative=ex.session(_TABLE, ex.call(), ex.done(2, "no such table", isError=True)),
-)
-def error_structured(facts: Facts) -> Iterator[Claim]:
-    """Clients check structuredContent wherever it is, and raise their own error in place of the one of the tool."""
-    for failed in errors(facts):
-        found = [each for each in failed.findings if each.code == "DATA302"]
-        if not found or failed.method != "tools/call":
-            continue
-        title = (
-            f"{failed.about}: its error has structuredContent that does not fit the outputSchema, so a client that checks it "
-            f"reports that in place of: {quote(failed.words, 100)}"
-        )
-        next_step = (
-            "let the server leave structuredContent out of results with isError: true, or allow this form in the outputSchema; "
-            "then the error itself is seen, which is to be corrected too"
-        )
-        lines = [evidence(each.place, f"{each.code} {each.message}") for each in found[:2]]
-        yield Claim(title, next_step, [failed, *facts.violations("DATA302")], evidence=lines, side=SERVER)
 
 
 _SEARCH = ex.listed(ex.with_schema(properties={"query": {"type": "string"}}))

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.leaving import SECONDS_TO_LEAVE
 from mcpspy.analysis.explain.causes.requests import LONG_WAIT, SHORT_WAIT, is_limit
+from mcpspy.analysis.explain.causes.start import before_answer
 from mcpspy.analysis.explain.claims import Claim, Level, cause
-from mcpspy.analysis.explain.evidence import NamedError, clause, evidence, named_error, quote
+from mcpspy.analysis.explain.evidence import NamedError, clause, evidence, is_error, named_error, quote
 from mcpspy.analysis.explain.facts import PATIENCE, Facts
 from mcpspy.analysis.explain.symptoms import FailedRequest, ServerEnd
 from mcpspy.core.counted import counted, duration
@@ -55,6 +56,53 @@ def client_gone_first(facts: Facts) -> Iterator[Claim]:
         symptoms = [end, *end.during]
         lines = [evidence(place, "the client closed its end")]
         yield Claim(title, next_step, symptoms, evidence=lines)
+
+
+_END_OF_INPUT = re.compile(r"\bEOF\b|(?i:\bend of (?:file|input|stream)\b)")
+"""A program that names the end of its stdin."""
+
+SECONDS_OF_A_PIPE = 0.5
+"""Seconds within which a program that only pipes its requests into a server has closed stdin."""
+
+
+@cause(
+    "stdin-closed-early",
+    "the client closed stdin at once, and the server ended without a response",
+    Level.SPECIFIC,
+    positive=ex.session(
+        *("@ bare", "+ 0.01", ex.initialize(), ex.CLIENT_CLOSED),
+        *(ex.stderr("server is closing: EOF"), ex.exited(1)),
+    ),
+    negative=(
+        ex.session(
+            "@ bare", ex.initialize(), "+ 0.1", ex.CLIENT_CLOSED, ex.stderr("KeyError: 'TOKEN'"), ex.exited(1)
+        ),
+        ex.session("@ bare", ex.initialize(), "+ 5", ex.CLIENT_CLOSED, ex.exited(1)),
+    ),
+)
+def stdin_closed_early(facts: Facts) -> Iterator[Claim]:
+    """A script pipes its requests into a server, and some servers take the end of stdin for the end of their work
+    (modelcontextprotocol/go-sdk#1061).
+    """
+    closed_at = facts.client.closed_at
+    for end, symptoms in before_answer(facts):
+        text = end.named.text if end.named is not None else ""
+        is_named = is_error(text) and not _END_OF_INPUT.search(text)
+        if closed_at is None or closed_at > end.at or not end.during or is_named or facts.server.odd:
+            continue
+        first = end.during[0]
+        waited = closed_at - first.asked_at
+        if end.signal is None and 0 <= waited < SECONDS_OF_A_PIPE:
+            title = (
+                f"the client closed the server's stdin {duration(waited)} after {first.about}, and the server then ended without a "
+                f"response ({end.words}){clause(text)}"
+            )
+            next_step = (
+                "let the client keep stdin open until the responses have come (in a shell: { cat requests; sleep 2; } | server); and let "
+                "the server answer what it has read before it ends"
+            )
+            lines = [evidence(facts.client.closed_place, "the client closed stdin")]
+            yield Claim(title, next_step, symptoms, evidence=lines)
 
 
 IDLE_SECONDS = 10.0

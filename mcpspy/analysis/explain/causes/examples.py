@@ -85,10 +85,11 @@ def initialize(number: int = 1, client: str = "a", revision: str = "2025-11-25")
     return request("initialize", number, protocolVersion=revision, capabilities={}, clientInfo=info)
 
 
-def welcome(number: int = 1, revision: str = "2025-11-25") -> str:
+def welcome(number: int = 1, revision: str = "2025-11-25", **members: object) -> str:
     """Return the result of initialize."""
     info, capabilities = {"name": "s", "version": "1"}, {"tools": {"listChanged": True}}
-    return result(number, protocolVersion=revision, capabilities=capabilities, serverInfo=info)
+    known = {"protocolVersion": revision, "capabilities": capabilities, "serverInfo": info}
+    return result(number, **known | members)
 
 
 def host(name: str, *lines: str) -> str:

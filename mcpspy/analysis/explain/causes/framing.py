@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
+from mcpspy.analysis.explain.causes.leaving import SECONDS_TO_LEAVE
 from mcpspy.analysis.explain.causes.requests import errors, without_response
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import EvidenceLine, evidence, quote
@@ -21,6 +22,7 @@ from mcpspy.analysis.explain.symptoms import (
 )
 from mcpspy.core.counted import duration
 from mcpspy.core.protocol.spec import CLIENT, SERVER, other
+from mcpspy.core.session.exchange import State
 
 CONTENT_LENGTH = re.compile(rb"(?i)^\s*Content-Length:\s*\d+\s*$")
 _UTF_16 = re.compile(rb"^(?:\xff\xfe|\xfe\xff)|^\x00?[{\[\"]?\x00.\x00")
@@ -225,6 +227,22 @@ _JOINED = re.compile(rb"\}\s*\{\s*\"(?:jsonrpc|id|method|result|error)\"\s*:")
 """The end of a message, and the begin of the next one."""
 
 
+LINE_LIMIT = 65_536
+"""Bytes of a line that some readers do not exceed (asyncio, Go's bufio.Scanner)."""
+
+
+def _is_left_unread(facts: Facts, line: OddLine) -> bool:
+    """Return whether a long line has no end because the client read no more: `line-not-read`."""
+    has_closed = any(
+        note.fields.get("by") == CLIENT
+        and note.fields.get("pipe") == "stdout"
+        and note.fields.get("undelivered")
+        for note, _ in facts.notes.get("closed", [])
+    )
+    is_long = not line.is_whole and line.size > LINE_LIMIT and line in facts.server.odd
+    return facts.is_stdio and has_closed and is_long and facts.client.closed_at is not None
+
+
 def _is_broken(line: OddLine) -> bool:
     is_json = line.why.startswith(("neither", "not an object"))
     return bool(BEGUN.search(line.data)) and not is_json and "never completed" not in line.why
@@ -252,7 +270,7 @@ def message_broken(facts: Facts) -> Iterator[Claim]:
     """
     for side in _SIDES:
         line = next((each for each in facts.sides[side].odd if _is_broken(each)), None)
-        if line is None:
+        if line is None or _is_left_unread(facts, line):
             continue
         cut = facts.violations("ENV119", side=side)[:1]
         why = line.why.removeprefix("not JSON: ")
@@ -317,9 +335,6 @@ def result_not_wrapped(facts: Facts) -> Iterator[Claim]:
             break
 
 
-LINE_LIMIT = 65_536
-"""Bytes of a line that some readers do not exceed (asyncio, Go's bufio.Scanner)."""
-
 REACTION = 0.1
 """Seconds within which a client that fails at a line ends the session."""
 
@@ -370,6 +385,10 @@ _TERMINATED = (ex.note("signal", signal="SIGTERM"), ex.note("exit", code=None, s
             _UNDELIVERED,
             ex.exited(0),
         ),
+        ex.session(
+            *("+ 0.01", ex.call(), f'<< {{"result":{"x" * 70_000}\\x04'),
+            *(_UNDELIVERED, ex.CLIENT_CLOSED, ex.exited(0)),
+        ),
         ex.session(ex.call(), "+ 0.05", ex.done(2, "x" * 70_000), *_TERMINATED),
     ),
     negative=(
@@ -382,30 +401,26 @@ def line_not_read(facts: Facts) -> Iterator[Claim]:
     the client with it; or the rest of the client does not notice, and each later request waits in vain.
     """
     yield from _ended_at_line(facts)
-    lost = [
-        note
-        for note, _ in facts.notes.get("closed", [])
-        if note.fields.get("by") == CLIENT
-        and note.fields.get("pipe") == "stdout"
-        and note.fields.get("undelivered")
-    ]
-    cut = [each for each in facts.server.odd if not each.is_whole and each.size > LINE_LIMIT]
-    if not (facts.is_stdio and lost and cut and facts.client.closed_at is not None):
+    unread = [each for each in facts.server.odd if _is_left_unread(facts, each)]
+    if not unread or facts.client.closed_at is None:
         return
-    line = cut[0]
+    line = unread[0]
     waited = facts.client.closed_at - line.at
-    if waited < REACTION:
-        return
-    waiting = [each for each in without_response(facts, CLIENT) if each.until >= line.at]
+    waiting = [*without_response(facts, CLIENT), *facts.failed(State.INCOMPLETE)]
+    waiting = [each for each in waiting if each.until >= line.at]
     about = f", probably the response to {waiting[0].about}," if waiting else ""
     title = (
         f"the client stopped reading in a line of more than {line.size:,} bytes{about} and kept the session open for "
         f"{duration(waited)}: it took nothing more from the server"
     )
+    if waited < SECONDS_TO_LEAVE:
+        title = f"the client went away in the middle of a line of more than {line.size:,} bytes{about.rstrip(',')}"
     next_step = (
         "raise the limit of the client's reader for a line (Go: Scanner.Buffer or bufio.Reader; Python asyncio: limit=); "
         "until then let the server send less in one result"
     )
+    if waited < SECONDS_TO_LEAVE:
+        next_step = f"look why the client ended there, in its log or its last output: a crash, or its user; if it failed at the line, {next_step}"
     symptoms = [*waiting, *facts.violations("ENV101", "ENV113", "ENV119", "LIFE202", side=SERVER)]
     lines = [evidence(line.place, f"a line of {line.size:,} bytes, of which the client did not read the end")]
     yield Claim(title, next_step, symptoms, evidence=lines, side=CLIENT)

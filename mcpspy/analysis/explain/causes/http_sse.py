@@ -13,6 +13,7 @@ from mcpspy.analysis.explain.causes.exchanges import (
     who_refused,
     with_words,
 )
+from mcpspy.analysis.explain.causes.framing import text_of
 from mcpspy.analysis.explain.causes.requests import SILENT
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import clause, evidence, quote, url_parts
@@ -126,7 +127,11 @@ def lost_query(facts: Facts, exchange: RefusedExchange) -> str:
     "sse-endpoint-missing",
     "the SSE stream does not begin with the event endpoint",
     Level.SPECIFIC,
-    positive=ex.session("@ http bare", ex.http("GET", 200, content_type=EVENTS)),
+    rules="ENV101 ENV102",
+    positive=(
+        ex.session("@ http bare", ex.http("GET", 200, content_type=EVENTS)),
+        ex.session("@ http bare", ex.http("GET", 200, content_type=EVENTS), "<< connected", "+ 10", ex.END),
+    ),
     negative=(
         ex.session("@ sse bare 2024-11-05"),
         ex.session("@ http", ex.http("GET", 200, content_type=EVENTS)),
@@ -134,12 +139,14 @@ def lost_query(facts: Facts, exchange: RefusedExchange) -> str:
 )
 def sse_endpoint_missing(facts: Facts) -> Iterator[Claim]:
     """In HTTP+SSE, a client can post nothing before the stream has named the address for it, in its first event."""
-    if facts.is_stdio or facts.client.messages or facts.symptoms or endpoints(facts):
+    # A sign of life that is sent as data is the lesser mistake.
+    unread = facts.violations("ENV101", "ENV102", side=SERVER)
+    if facts.is_stdio or facts.client.messages or len(facts.symptoms) > len(unread) or endpoints(facts):
         return
     for get in [each for each in facts.http.gets if not each.is_refused][:1]:
         lasted = duration(get.took if get.took is not None else facts.last_at - get.asked_at)
         title = f"the client opened an SSE stream with GET, and no event endpoint came in {lasted}: it could post nothing"
-        came = ", ".join(facts.server.methods)
+        came = ", ".join([*facts.server.methods, *(text_of(each) for each in facts.server.odd[:1])])
         title += f"; what came was {quote(came, 80)}" if came else ""
         next_step = (
             "let the server send the event endpoint, with the address for messages, as the first event of the stream "
@@ -154,7 +161,7 @@ def sse_endpoint_missing(facts: Facts) -> Iterator[Claim]:
                 "; ask the server without the proxy in front of it, which may hold the stream back (nginx: "
                 "proxy_buffering off)"
             )
-        yield Claim(title, next_step, [], side=side)
+        yield Claim(title, next_step, [*unread], side=side, level=Level.EXACT if unread else Level.SPECIFIC)
 
 
 @cause("stream-not-begun", "the client sends requests in a new SSE stream without initialize", Level.EXACT)

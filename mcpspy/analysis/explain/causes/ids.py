@@ -25,20 +25,40 @@ def is_near(finding: Finding, failed: FailedRequest) -> bool:
     return finding.side != failed.side and failed.asked_at <= finding.at <= failed.until + 1.0
 
 
+_NO_SESSION = re.compile(r"(?i)\bsession\b|\bnot (?:yet )?initiali[sz]ed\b")
+
+
+_STRAY = '< {"id":"err_1","error":{"code":-32600,"message":"Server not initialized"}}'
+
+
 @cause(
     "wrong-id",
     "a response has another id than its request",
     Level.EXACT,
     rules="DATA102 ENV201 ENV204 ENV205 ENV207",
-    positive=ex.session(ex.request("ping"), '< {"id":"2","result":{}}'),
+    positive=(
+        ex.session(ex.request("ping"), '< {"id":"2","result":{}}'),
+        ex.session(
+            *(ex.call(), ex.done(), ex.call(3), _STRAY),
+            *("+ 12", ex.cancelled(3)),
+        ),
+    ),
+    negative=ex.session(ex.call(), ex.request("ping", 3), _STRAY, ex.done(), ex.result(3)),
 )
 def wrong_id(facts: Facts) -> Iterator[Claim]:
     """Responses are matched by value and type of the id: 1, "1" and 1.0 differ, and some types have
     no room beyond 2^53.
     """
     found = findings_of(facts, "ENV204", "ENV205", "ENV207", "ENV201")
-    found = [each for each in found if each.kind != Failure.kind]
-    for failed in without_response(facts):
+    waiting = [*without_response(facts)]
+    # An error may be about something else than the only request that waits, unless it has an id that no one gave.
+    found = [
+        each
+        for each in found
+        if each.kind != Failure.kind
+        or (each.code == "ENV204" and sum(is_near(each, failed) for failed in waiting) == 1)
+    ]
+    for failed in waiting:
         for finding in found:
             if is_near(finding, failed) and (given := finding.id) != failed.id:
                 side, wrong = other(failed.side), f"the id {given}" if given else "no id"
@@ -47,6 +67,11 @@ def wrong_id(facts: Facts) -> Iterator[Claim]:
                     f"the {side} must copy the id of the request into its response, unchanged in type "
                     f"and value"
                 )
+                if finding.kind == Failure.kind:
+                    title = f"the {side}'s error for {failed.about} has {wrong}, and not that of the request: {quote(finding.error or '')}"
+                    next_step += "; until then correct what the error names"
+                    if not facts.is_stdio and facts.has_worked and _NO_SESSION.search(finding.error or ""):
+                        next_step += ", or begin a new session; a session that the server no longer knows is answered with HTTP 404"
                 symptoms = [failed, *facts.violations("ENV204", "ENV205", "ENV207", "DATA102", side=side)]
                 symptoms += [left for left in facts.of(ClientLeft) if finding in left.findings]
                 lines = [evidence(finding.place, f"{finding.message} | {finding.excerpt}")]

@@ -240,8 +240,14 @@ IDLE_AFTER_HANDSHAKE = 10.0
     "client-idle",
     "the client asked for nothing after the handshake",
     Level.GENERAL,
-    positive=ex.session(
-        "@ bare", ex.initialize(), ex.welcome(), ex.INITIALIZED, "+ 30", ex.CLIENT_CLOSED, ex.exited(0)
+    positive=(
+        ex.session(
+            "@ bare", ex.initialize(), ex.welcome(), ex.INITIALIZED, "+ 30", ex.CLIENT_CLOSED, ex.exited(0)
+        ),
+        ex.session(
+            *("@ bare", ex.initialize(), ex.welcome(capabilities={}), ex.INITIALIZED),
+            *(ex.CLIENT_CLOSED, ex.exited(0)),
+        ),
     ),
     negative=ex.session(
         ex.request("tools/list"), ex.result(tools=[]), "+ 30", ex.CLIENT_CLOSED, ex.exited(0)
@@ -263,15 +269,16 @@ def client_idle(facts: Facts) -> Iterator[Claim]:
     ):
         return
     idle = min(ends) - (facts.client.last_at or 0.0)
-    if idle < IDLE_AFTER_HANDSHAKE:
+    declared = facts.session.server_capabilities
+    has_something = bool(declared.keys() & {"tools", "resources", "prompts", "completions"})
+    if idle < IDLE_AFTER_HANDSHAKE and has_something:
         return
     title = f"the client asked for nothing after the handshake, and ended the session {duration(idle)} later"
     next_step = (
         "if its tools did not appear, look in the client what it waits for there: a notification, such as "
         "notifications/initialized, gets no response"
     )
-    declared = facts.session.server_capabilities
-    if not declared.keys() & {"tools", "resources", "prompts", "completions"}:
+    if not has_something:
         title += f"; the server had declared {_what(declared)}, so there was nothing to ask for"
         next_step = (
             'let the server declare in the result of initialize what it has ("tools": {}), also before the first tool is registered: '
@@ -279,7 +286,7 @@ def client_idle(facts: Facts) -> Iterator[Claim]:
         )
     elif declared.get("tools") == {}:
         next_step += '; and some clients take "tools": {} for a server without tools: {"listChanged": false} means the same, and they understand it'
-    yield Claim(title, next_step, [], side="", is_observation=True)
+    yield Claim(title, next_step, [], side="" if has_something else SERVER, is_observation=has_something)
 
 
 def _what(declared: dict[str, object]) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.framing import BEGUN, CONTENT_LENGTH, UNREADABLE, claim_of_lines, text_of
+from mcpspy.analysis.explain.causes.leaving import SECONDS_TO_LEAVE
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import evidence, quote
 from mcpspy.analysis.explain.facts import PATIENCE, Facts
@@ -119,6 +120,13 @@ _HOLLOW = re.compile(rb'\{\s*"jsonrpc"\s*:\s*"2\.0"\s*(?:,\s*"id"\s*:\s*[^,{}]*)
 """The envelope of a message with nothing in it: serializers leave out a result that is null."""
 
 
+def _is_left_at(facts: Facts, line: OddLine) -> bool:
+    """Return whether the client ended the session right after a line: by closing stdin, or by a signal."""
+    ends = [note.at for note, _ in facts.notes.get("signal", [])]
+    ends += [] if facts.client.closed_at is None else [facts.client.closed_at]
+    return bool(ends) and 0 <= min(ends) - line.at < SECONDS_TO_LEAVE
+
+
 @cause(
     "stdout-noise",
     "the server writes text to stdout that is not a message",
@@ -132,6 +140,9 @@ _HOLLOW = re.compile(rb'\{\s*"jsonrpc"\s*:\s*"2\.0"\s*(?:,\s*"id"\s*:\s*[^,{}]*)
         ex.session(ex.request("ping"), "<< DEBUG: start", ex.result()),
         ex.session(
             "@ bare", ex.initialize(), "<< [INFO] Scanning for projects...", ex.CLIENT_CLOSED, ex.exited(143)
+        ),
+        ex.session(
+            "@ bare", ex.initialize(), "<< INFO: Starting", ex.note("signal", signal="SIGINT"), ex.END
         ),
     ),
     negative=(
@@ -175,7 +186,14 @@ def stdout_noise(facts: Facts) -> Iterator[Claim]:
             claim.symptoms += [end, *end.during]
             yield _of_runner(facts, lines, claim)
         for failed in () if facts.of(ServerEnd) else facts.failed(State.UNANSWERED, State.CANCELLED):
-            if failed.is_handshake and failed.took >= PATIENCE and not failed.effects:
+            if not failed.is_handshake or failed.effects:
+                continue
+            if failed.took < PATIENCE and _is_left_at(facts, lines[0]):
+                claim = claim_of_lines(facts, SERVER, lines, title, _TO_STDERR)
+                claim.symptoms.append(failed)
+                yield _of_runner(facts, lines, claim)
+                break
+            if failed.took >= PATIENCE:
                 title = (
                     f"no answer to {failed.method} in {failed.waited}: the server wrote only text to stdout, and no message: "
                     f"{quote(text_of(lines[0]), 80)}"

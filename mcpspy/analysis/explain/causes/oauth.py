@@ -91,6 +91,15 @@ def new_token_refused(facts: Facts) -> Iterator[Claim]:
             if _OF_KEYS.search(words):  # A token for another audience may have another issuer and other keys.
                 side = ""
                 next_step += "; compare issuer and keys of the token with what the server checks"
+        elif any(
+            "resource" in each.fields.get("differs", ()) for each in steps_of(facts, "token", "authorize")
+        ):
+            side = ""  # It may differ by a slash alone, which the server can take for the same (RFC 3986, 6.2.3).
+            title += "; the client had asked for it with another resource than the metadata name"
+            next_step = (
+                "let the client send the resource of the metadata as it is, with its path and without a slash that it does not have "
+                "(RFC 9728, 7.3); and let the server take https://host and https://host/ for the same"
+            )
         elif (decision := token_by_values(facts, exchange)) is not None:
             title, side, next_step = f"{title}; {decision.title}", decision.side, decision.next_step
         yield sign_in_claim(facts, title, next_step, issued[-1], side=side)

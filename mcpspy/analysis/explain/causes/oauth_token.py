@@ -64,6 +64,7 @@ AT_ONCE = 5.0
             ex.oauth("registration", 201, 64, names=["client_name", "redirect_uris"]),
             ex.oauth("token", 401, 65, error="invalid_client", names=["client_id", "code", "code_verifier"]),
         ),
+        ex.unauthorized(ex.METADATA, ex.oauth("authorize", 400, names=["response_type", "state"])),
         ex.unauthorized(
             ex.METADATA,
             ex.oauth(
@@ -164,6 +165,20 @@ def _known_of(
             CLIENT,
             "let the client register with token_endpoint_auth_method none if it has no secret; else let it send the "
             "secret that it got, by the method that the registration answered",
+        )
+    elif step.step == "authorize" and "response_type" in names and "client_id" not in names:
+        offers = any("registration_endpoint" in names_of(each) for each in steps_of(facts, "server metadata"))
+        is_skipped = offers and not steps_of(facts, "registration")
+        yield OauthDecision(
+            "it has no client_id, which it must have (RFC 6749, 4.1.1)"
+            + (
+                ", and the client did not register, although the metadata name a registration_endpoint"
+                if is_skipped
+                else ""
+            ),
+            CLIENT,
+            "let the client register at the registration_endpoint of the metadata before it asks for authorization (RFC 7591), or "
+            "configure a client_id that the authorization server knows",
         )
     elif (
         step.step == "authorize"

@@ -182,6 +182,13 @@ def _unread(
             f"install it, or raise the host's timeout of the start"
         )
         return title, next_step, lines, "environment"
+    if (at_work := _at_work(asking, printed)) is not None:
+        title = (
+            f"the {asking.side} gave up {asking.method} after {asking.waited}, while the server was still at work and had not read its "
+            f"stdin: {quote(at_work.text, 100)}"
+        )
+        next_step = "let the server read and answer initialize before slow work, or raise the host's timeout"
+        return title, next_step, [*lines, at_work.evidence], SERVER
     title += f": no process reads its stdin ({count} bytes are unread)"
     next_step = (
         "the process that mcpspy started does not read stdin: start the server itself and not a "
@@ -203,6 +210,14 @@ def _unread(
         )
         lines.append(started[-1].evidence)
     return title, next_step, lines, SERVER
+
+
+def _at_work(asking: FailedRequest, printed: Sequence[PrintedLine]) -> PrintedLine | None:
+    """Return the last line of a server that printed on and on while a request waited; None for one that had become quiet."""
+    meanwhile = [line for line in printed if asking.asked_at <= line.at <= asking.until]
+    if len(meanwhile) < 3 or asking.until - meanwhile[-1].at > QUIET_SECONDS:
+        return None
+    return meanwhile[-1] if meanwhile[-1].at - meanwhile[0].at > QUIET_SECONDS else None
 
 
 LONG_START = 9.0

@@ -91,6 +91,15 @@ _REASONS = (
         403,
     ),
     _Reason(
+        r"\binvalid_client\b|\bclient\W{1,3}(?:\S{1,40}\W{1,3})?(?:is |was )?not (?:allowed|permitted|approved|registered|supported|authori[sz]ed)"
+        r"|\bunauthorized_client\b|\bunknown client\b",
+        "the server does not admit this client for {about}",
+        "ask the operator of the server to admit this client (its client_id, or its name and redirect URI), or use one that it "
+        "admits: signing in again brings the same",
+        "",
+        403,
+    ),
+    _Reason(
         r"\bpermi(?:ssions?|tted)\b|\bno access\b|\baccess to\b|\broles?\b|not (?:allowed|authori[sz]ed)|\bprivileg|\blacks?\b"
         r"|\bowner|\bdisabled\b|\bnot (?:a )?member|\brbac\b|\b(?:your|this|current|free) plan\b|\bsubscription",
         "the account of the token may not do {about}",

@@ -10,7 +10,7 @@ from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.definition import FailureRow
 from mcpspy.analysis.explain.causes.requests import errors
 from mcpspy.analysis.explain.claims import Claim, Level, cause
-from mcpspy.analysis.explain.evidence import quote
+from mcpspy.analysis.explain.evidence import evidence, quote
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.symptoms import ERRORS, FailedRequest
 from mcpspy.core.protocol.spec import CLIENT, SERVER
@@ -283,12 +283,44 @@ FailureRow(
     next_step="correct the result that the tool returns: the form that its schema or the protocol requires",
     states=ERRORS,
     words=r"invalid \S{0,20} ?result|output validation|validating tool output|invalid structured content"
-    r"|result (?:is )?not valid|output schema but no structured content",
+    r"|result (?:is )?not valid|output schema but no structured content|structured content does not match\b.{0,20}\boutput schema",
     positive=ex.session(
         ex.call(), ex.error("Invalid tools/call result: content 0 data: Invalid Base64 string", -32602)
     ),
     negative=ex.session(ex.call(), ex.error("Invalid arguments for tool a", -32602)),
 ).define(__name__)
+
+
+_ROWS = {"type": "object", "properties": {"rows": {"type": "array"}}, "required": ["rows"]}
+_TABLE = ex.listed({**ex.with_schema(), "outputSchema": _ROWS}, number=9)
+
+
+@cause(
+    "error-structured",
+    "the error of a tool has structured content that its outputSchema does not allow",
+    Level.EXACT,
+    rules="DATA302",
+    positive=ex.session(
+        _TABLE, ex.call(), ex.done(2, "no such table", isError=True, structuredContent={"code": -3})
+    ),
+    negative=ex.session(_TABLE, ex.call(), ex.done(2, "no such table", isError=True)),
+)
+def error_structured(facts: Facts) -> Iterator[Claim]:
+    """Clients check structuredContent wherever it is, and raise their own error in place of the one of the tool."""
+    for failed in errors(facts):
+        found = [each for each in failed.findings if each.code == "DATA302"]
+        if not found or failed.method != "tools/call":
+            continue
+        title = (
+            f"{failed.about}: its error has structuredContent that does not fit the outputSchema, so a client that checks it "
+            f"reports that in place of: {quote(failed.words, 100)}"
+        )
+        next_step = (
+            "let the server leave structuredContent out of results with isError: true, or allow this form in the outputSchema; "
+            "then the error itself is seen, which is to be corrected too"
+        )
+        lines = [evidence(each.place, f"{each.code} {each.message}") for each in found[:2]]
+        yield Claim(title, next_step, [failed, *facts.violations("DATA302")], evidence=lines, side=SERVER)
 
 
 @cause(
