@@ -189,10 +189,10 @@ def _unread(
         )
         next_step = "let the server read and answer initialize before slow work, or raise the host's timeout"
         return title, next_step, [*lines, at_work.evidence], SERVER
-    title += f": no process reads its stdin ({count} bytes are unread)"
+    title += f": nothing has read its stdin ({count} bytes are unread)"
     next_step = (
-        "the process that mcpspy started does not read stdin: start the server itself and not a "
-        "wrapper that keeps its stdin (docker run -i, ssh without -n)"
+        "start the server itself and not a wrapper that keeps its stdin (docker run -i, ssh without -n); if it is the server itself, "
+        "look what it does before it reads (py-spy dump, a debugger)"
     )
     if runner:
         title += f", although the server has started: {quote(ran[0].text, 100)}"
