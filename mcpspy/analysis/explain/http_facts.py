@@ -217,8 +217,9 @@ class HttpFacts(Struct):
             self.answered_beside += self.streams > 0 and status not in ACCEPTED
             if self.kinds:
                 self._succeed(_exchange(note, place, posted))
-            if media_type != JSON or status not in ACCEPTED:
-                self.ordinary[number] = _Ordinary(note, place, posted, media_type == JSON)
+            self.ordinary[number] = _Ordinary(
+                note, place, posted, media_type == JSON and status not in ACCEPTED
+            )
         else:
             self.open[number] = _exchange(note, place, posted)
             if media_type == "text/html" and len(self.pages) < MAX_EXCHANGES:

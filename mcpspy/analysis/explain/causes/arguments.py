@@ -16,7 +16,7 @@ from mcpspy.core.protocol.spec import CLIENT, SERVER
 _ARGUMENTS = re.compile(
     r"(?i)validation error|invalid arguments?|invalid params|input validation|failed to (?:parse"
     r"|deserialize) (?:parameters|arguments)|decoding error|missing (?:required )?(?:argument|parameter|field"
-    r"|property)|required (?:argument|parameter|property)|unexpected keyword|invalid_type"
+    r"|property)|required (?:argument|parameter|property)|(?:argument|parameter|field|property) ['\"`]?[\w.-]{1,60}['\"`]? is required\b|unexpected keyword|invalid_type"
     r"|invalid input|must (?:be|have) (?:a |an |required )?(?:string|number|integer|object|array"
     r"|boolean|property)"
 )

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.definition import FailureRow
 from mcpspy.analysis.explain.causes.exchanges import about, exchanges, is_stream
+from mcpspy.analysis.explain.causes.framing import is_left_unread
 from mcpspy.analysis.explain.causes.leaving import REJECTED
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import clause, evidence, quote
@@ -300,6 +301,16 @@ def response_incomplete(facts: Facts) -> Iterator[Claim]:
             )
         title = f"no response to {failed.about}: {failed.why}"
         symptoms = [failed, *facts.of(ClientLeft), *facts.violations("HTTP310", "ENV113", "ENV119")]
+        within = [each for each in facts.server.odd if failed.asked_at <= each.at <= failed.until]
+        unread = [each for each in within if is_left_unread(facts, each)]
+        if unread and not facts.is_stdio:
+            title = f"the client hung up in the middle of the response to {failed.about}, of which the server had sent {unread[0].size:,} bytes"
+            next_step = (
+                "raise the limit of the client for a body or an event (Spring: spring.codec.max-in-memory-size, 256 KiB), or look in its "
+                "log why it stopped there; until then let the server send less in one result"
+            )
+            yield Claim(title, next_step, symptoms, side=CLIENT, level=Level.EXACT)
+            continue
         level = Level.EXACT if is_event else None
         is_open = not is_event and failed.carrier is not None and failed.carrier.hung_up == SERVER
         side = "" if is_open else SERVER

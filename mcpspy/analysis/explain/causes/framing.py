@@ -231,16 +231,24 @@ LINE_LIMIT = 65_536
 """Bytes of a line that some readers do not exceed (asyncio, Go's bufio.Scanner)."""
 
 
-def _is_left_unread(facts: Facts, line: OddLine) -> bool:
-    """Return whether a long line has no end because the client read no more: `line-not-read`."""
-    has_closed = any(
+def is_left_unread(facts: Facts, line: OddLine) -> bool:
+    """Return whether a long line or event has no end because the client read no more."""
+    if line.is_whole or line.size <= LINE_LIMIT or line not in facts.server.odd:
+        return False
+    if not facts.is_stdio:
+        return any(
+            failed.carrier is not None
+            and failed.carrier.hung_up == CLIENT
+            and failed.carrier.took < SECONDS_TO_LEAVE
+            and failed.asked_at <= line.at <= failed.until
+            for failed in facts.failed(State.INCOMPLETE)
+        )
+    return facts.client.closed_at is not None and any(
         note.fields.get("by") == CLIENT
         and note.fields.get("pipe") == "stdout"
         and note.fields.get("undelivered")
         for note, _ in facts.notes.get("closed", [])
     )
-    is_long = not line.is_whole and line.size > LINE_LIMIT and line in facts.server.odd
-    return facts.is_stdio and has_closed and is_long and facts.client.closed_at is not None
 
 
 def _is_broken(line: OddLine) -> bool:
@@ -270,7 +278,7 @@ def message_broken(facts: Facts) -> Iterator[Claim]:
     """
     for side in _SIDES:
         line = next((each for each in facts.sides[side].odd if _is_broken(each)), None)
-        if line is None or _is_left_unread(facts, line):
+        if line is None or is_left_unread(facts, line):
             continue
         cut = facts.violations("ENV119", side=side)[:1]
         why = line.why.removeprefix("not JSON: ")
@@ -401,8 +409,8 @@ def line_not_read(facts: Facts) -> Iterator[Claim]:
     the client with it; or the rest of the client does not notice, and each later request waits in vain.
     """
     yield from _ended_at_line(facts)
-    unread = [each for each in facts.server.odd if _is_left_unread(facts, each)]
-    if not unread or facts.client.closed_at is None:
+    unread = [each for each in facts.server.odd if is_left_unread(facts, each)]
+    if not unread or facts.client.closed_at is None or not facts.is_stdio:
         return
     line = unread[0]
     waited = facts.client.closed_at - line.at

@@ -394,7 +394,9 @@ def initialize_with_session(facts: Facts) -> Iterator[Claim]:
     ]
     if facts.is_stdio and facts.answered[CLIENT, "initialize"]:
         failed = facts.failed(State.ERROR)
-        again = [(each, each.words) for each in failed if each.method == "initialize"]
+        again = [
+            (each, each.words) for each in failed if each.method == "initialize" and _AGAIN.search(each.words)
+        ]
     if (
         again
         and not facts.answered[CLIENT, "initialize"]
@@ -420,6 +422,13 @@ def initialize_with_session(facts: Facts) -> Iterator[Claim]:
         and not is_about_its_message(exchange, words := said(exchange, symptom))
     ]
     for exchange, _ in refused[:1]:
+        if exchange.status != 404 and any(
+            other.asked != "initialize"
+            and (other.session_id, other.status) == (exchange.session_id, exchange.status)
+            and other.at < exchange.at
+            for other, _ in exchanges(facts)
+        ):
+            continue  # The server had lost the session, and did not answer 404: `session-lost`.
         same = [each for each in exchanges(facts) if each[0].status == exchange.status]
         is_known = (
             exchange.session_id in facts.http.session_ids or len(facts.http.session_ids) >= MAX_EXCHANGES

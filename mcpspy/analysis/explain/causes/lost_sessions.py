@@ -280,8 +280,9 @@ def session_lost(facts: Facts) -> Iterator[Claim]:
     side = "" if is_renewed or is_new else CLIENT if (status == 404 and is_used_on) or is_ended else SERVER
     side = "" if status == 404 and not is_used_on and not is_ended else side
     if has_begun_anew and not is_ended and status == 404 and not is_new:
-        side = ""
-        title += ", and the client began a new one, as it should"
+        side, begun_at = "", min(at for at, _ in facts.http.begun.values() if at > refused_at)
+        waited = begun_at - first.at
+        title += f", and the client began a new one {f'only {duration(waited)} later' if waited > PATIENCE else 'then'}"
         next_step = (
             "look into the server's log at this time for why it lost the session: a restart, a limit of idle time, or an error that "
             "ended it, such as one after a request that was cancelled"

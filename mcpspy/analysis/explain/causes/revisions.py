@@ -132,6 +132,16 @@ def _discovered(revision: str) -> str:
             ex.error("protocolVersion: Required", -32602, 1),
         ),
         _discovered("2099-01-01"),
+        ex.session(
+            *("@ bare", ex.initialize(), ex.error("Unsupported protocol version: 2025-11-25", -32602, 1)),
+            *(
+                ex.initialize(2),
+                ex.welcome(2, "2024-11-05"),
+                ex.INITIALIZED,
+                ex.request("ping", 3),
+                ex.result(3),
+            ),
+        ),
     ),
     negative=(
         ex.session(ex.call(), ex.error("ssl: unsupported protocol version")),
@@ -188,8 +198,12 @@ def _refused_revisions(facts: Facts) -> Iterator[Claim]:
             )
             yield Claim(title, next_step, [failed, *facts.violations("MOD106", "MOD108")], side=CLIENT)
             continue
-        asked = facts.listed.asked_revision if failed.method == "initialize" else None
-        if failed.method == "initialize" and asked is None and _ABSENT.search(failed.words):
+        is_initialize = failed.method == "initialize"
+        has_gone_on = (
+            is_initialize and facts.answered[CLIENT, "initialize"] > 0
+        )  # It asked for an older one then.
+        asked = facts.listed.asked_revision if is_initialize and not has_gone_on else None
+        if is_initialize and asked is None and _ABSENT.search(failed.words):
             title = f"the client sent initialize without protocolVersion: {quote(failed.words)}"
             next_step = (
                 "let the client send the revision that it wants as protocolVersion, such as 2025-11-25"
@@ -208,8 +222,12 @@ def _refused_revisions(facts: Facts) -> Iterator[Claim]:
         )
         symptoms = [failed, *left, *facts.violations("LIFE104", "MOD106", "HOST303")]
         # A slow server may answer server/discover after the client has sent initialize, and refuse only that.
-        goes_on = failed.is_handshake and any(
-            facts.answered[CLIENT, method] for method in ("tools/list", "tools/call", "resources/list")
+        goes_on = (
+            failed.is_handshake
+            and not is_initialize
+            and any(
+                facts.answered[CLIENT, method] for method in ("tools/list", "tools/call", "resources/list")
+            )
         )
         # A server of 2026-07-28 alone has this code for it, and no older revision to answer with.
         side = "" if failed.code == UNSUPPORTED_VERSION or _is_too_old(asked, failed.words) else SERVER

@@ -41,6 +41,17 @@ def before_answer(facts: Facts) -> Iterator[tuple[ServerEnd, list[Symptom]]]:
             yield end, [end, *end.during]
 
 
+_CLOSED = re.compile(
+    r"(?i)connection ?(?:was )?closed|\b(?:parse|syntax|decod\w+|json) error\b|\bunexpected token\b"
+)
+
+
+def ended_at_stray_line(facts: Facts, end: ServerEnd) -> bool:
+    """Return whether a server ended at a line of the client that is not a message: it names no other error."""
+    is_quiet = end.code == 0 or (end.named is not None and _CLOSED.search(end.named.text) is not None)
+    return bool(facts.client.odd) and is_quiet
+
+
 def is_runner_alone(facts: Facts) -> bool:
     """Return whether the command is one that starts others, and its arguments name none."""
     return facts.program_name in _RUNNERS and all(

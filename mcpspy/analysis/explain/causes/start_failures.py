@@ -9,7 +9,7 @@ from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.framing import text_of
 from mcpspy.analysis.explain.causes.requests import SHORT_WAIT
 from mcpspy.analysis.explain.causes.silent_starts import QUIET_SECONDS
-from mcpspy.analysis.explain.causes.start import ENGINES, before_answer
+from mcpspy.analysis.explain.causes.start import ENGINES, before_answer, ended_at_stray_line
 from mcpspy.analysis.explain.causes.waiting import had_read_nothing
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import (
@@ -103,9 +103,9 @@ def _ended_quietly(facts: Facts, end: ServerEnd, without: str) -> tuple[str, str
     if end.code == 0 and _is_container_without_stdin(facts):
         title = "the container ended by itself with exit code 0: docker run gives it no stdin without -i"
         return title, 'add "-i" after "run" in "args" of the host\'s configuration'
-    if end.code == 0 and facts.client.odd:
+    if ended_at_stray_line(facts, end):
         stray = quote(text_of(facts.client.odd[0]), 80)
-        title = f"the server ended by itself with exit code 0 after a line on its stdin that is not a message: {stray}"
+        title = f"the server ended by itself ({end.words}) after a line on its stdin that is not a message: {stray}"
         next_step = (
             "let the server answer such a line with the error -32700 and read on; and look where the line comes from: the client, or a "
             "script around the server"
@@ -242,7 +242,7 @@ def start_failed(facts: Facts) -> Iterator[Claim]:
     for end, symptoms in before_answer(facts):
         lines, side = [], _side_of(end)
         last = end.named if end.named is not None and not is_error(end.named.text) else None
-        if end.named is not None and last is None:
+        if end.named is not None and last is None and not ended_at_stray_line(facts, end):
             title, lines = (
                 f"the server ended before it answered ({end.words}): {quote(end.named.framed)}",
                 [end.named.evidence],
@@ -266,7 +266,7 @@ def start_failed(facts: Facts) -> Iterator[Claim]:
         else:
             title, next_step = _ended_quietly(facts, end, "a word" if last is None else "an error")
             side = "configuration" if end.code == 0 and _is_container_without_stdin(facts) else side
-            side = "" if end.code == 0 and facts.client.odd else side
+            side = "" if ended_at_stray_line(facts, end) else side
         if last is not None and _STATE.search(last.text):
             title = f"the server ended before it answered ({end.words}): {quote(last.text)}"
             next_step = _OTHER_COPY

@@ -474,6 +474,40 @@ SIDES = (
         "module-missing",
         "",
     ),
+    (
+        ex.session(
+            *(
+                "@ http",
+                ex.call(),
+                ex.done(),
+                ex.call(3),
+                ex.answered(400, {"mcp-session-id": "s-1"}, "No valid session ID provided"),
+            ),
+            *(ex.initialize(4), ex.answered(400, {"mcp-session-id": "s-1"}, "No valid session ID provided")),
+        ),
+        "session-lost",
+        "server",
+    ),
+    (
+        ex.session("@ http", ex.call(), ex.answered(202, {}, {"content-type": "application/json"}), ex.END),
+        "post-without-response",
+        "server",
+    ),
+    (
+        ex.session(
+            ex.listed(ex.with_schema(properties={"name": {"type": "string"}})),
+            *(ex.call(3), ex.done(3, "Error: Field 'name' is required, but it was missing", isError=True)),
+        ),
+        "invalid-arguments",
+        "server",
+    ),
+    (
+        ex.session(
+            "@ bare", ">> {not json", ex.initialize(), ex.stderr("Error: ConnectionClosed"), ex.exited(1)
+        ),
+        "start-failed",
+        "",
+    ),
 )
 """Sessions, the cause that comes first, and the side: an empty one if the recording does not decide it."""
 
