@@ -287,14 +287,15 @@ def response_incomplete(facts: Facts) -> Iterator[Claim]:
     discard what lacks it.
     """
     for failed in facts.failed(State.INCOMPLETE):
-        is_event = "blank line" in failed.why
+        is_given_up = failed.carrier is not None and failed.carrier.hung_up == CLIENT
+        is_event = "blank line" in failed.why or (is_given_up and "an event of" in failed.why)
         next_step = (
             "look what ended the connection: a limit of a proxy, a crash of the server, or a size that "
             "is not Content-Length"
         )
         if is_event:
             next_step = "the server must end each event with a blank line"
-        elif failed.carrier is not None and failed.carrier.hung_up == CLIENT:
+        elif is_given_up:
             next_step = (
                 "the client waited for the end and gave up: the server must end the response "
                 "(Content-Length, or the last chunk)"
