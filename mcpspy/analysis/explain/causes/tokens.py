@@ -120,6 +120,17 @@ def _refusal(facts: Facts, exchange: RefusedExchange, words: str) -> tuple[str, 
         wanted = f"the scope {quote(scope[1], 60)}" if scope else "this scope"
         lack = "the token lacks" if has_token else "the server wants"
         next_step = f"sign in again with {wanted}; the client should do so by itself (step-up)"
+        asked = steps_of(facts, "authorize")
+        if has_token and asked and not any("scope" in names_of(step) for step in asked):
+            next_step = (
+                f"let the client ask for authorization with {wanted}: that of WWW-Authenticate, else all of scopes_supported of the "
+                "metadata (2025-11-25, Authorization)"
+            )
+            return (
+                f"{lack} a scope for {about(exchange)}, and the client had asked for none",
+                next_step,
+                CLIENT,
+            )
         # The client has to ask for more (2025-11-25, Authorization), and the account, or the authorization server, may not have it.
         return f"{lack} a scope for {about(exchange)}", next_step, ""
     if (decision := token_by_values(facts, exchange)) is not None:

@@ -508,6 +508,19 @@ SIDES = (
         "start-failed",
         "",
     ),
+    (
+        ex.unauthorized(
+            *(ex.METADATA, ex.oauth("authorize", 302, names=["client_id", "response_type", "state"])),
+            *(ex.oauth("token", 200, 64, names=["code", "resource"]), ex.request("initialize")),
+            ex.answered(
+                403,
+                ex.WITH_TOKEN,
+                {"www-authenticate": 'Bearer error="insufficient_scope", scope="notes:read"'},
+            ),
+        ),
+        "token-refused",
+        "client",
+    ),
 )
 """Sessions, the cause that comes first, and the side: an empty one if the recording does not decide it."""
 
