@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct, field
 
-from mcpspy.analysis.explain.evidence import EvidenceLine, evidence
+from mcpspy.analysis.explain.evidence import EvidenceLine, evidence, url_parts
 from mcpspy.analysis.explain.symptoms import RefusedExchange
 from mcpspy.analysis.lint.finding import EntryPosition
 from mcpspy.core.protocol.http_headers import EVENTS, JSON, REDIRECTS
@@ -348,8 +348,8 @@ class HttpFacts(Struct):
             return False
         if status < 300 and ".well-known" in exchange.path:
             return False
-        if status in REDIRECTS:
-            return False
+        if status in REDIRECTS:  # One that leads to the same address is a loop.
+            return method == "GET" and url_parts(exchange.response.get("location", "")).path == exchange.path
         if status >= 300:
             return True
         if method == "GET" and "event-stream" in exchange.request.get("accept", ""):

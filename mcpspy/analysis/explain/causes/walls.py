@@ -13,7 +13,7 @@ from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import clause, quote, url_parts
 from mcpspy.analysis.explain.facts import PATIENCE, Facts
 from mcpspy.analysis.explain.symptoms import RefusedExchange
-from mcpspy.core.protocol.http_headers import JSON
+from mcpspy.core.protocol.http_headers import JSON, REDIRECTS
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.session.exchange import State
 
@@ -115,12 +115,25 @@ def _is_behind(old: SplitResult, new: SplitResult) -> bool:
     positive=(
         ex.list_answer(307, {}, {"location": "http://127.0.0.1:3001/mcp/"}),
         ex.list_answer(301, {}, {"location": "http://127.0.0.1:8080/mcp/"}),
+        ex.session(
+            "@ http bare",
+            *(ex.http("GET", 307, number, location="http://127.0.0.1:8080/mcp") for number in (1, 2, 3)),
+        ),
     ),
 )
 def redirect_not_followed(facts: Facts) -> Iterator[Claim]:
     """Frameworks redirect for a slash, proxies to https, gateways to a sign-in; not every client
     repeats its POST there.
     """
+    for refused in facts.of(RefusedExchange):
+        if refused.method == "GET" and refused.status in REDIRECTS:
+            location = refused.response.get("location", "")
+            title = f"GET {refused.path} is redirected to itself ({refused.status} → {quote(location, 100)}), {refused.count} times"
+            next_step = (
+                f"use {quote(location, 100)} without or with a slash at its end, as the server has the path; look whether a proxy on the "
+                f"way removes or adds the slash that the server redirects for"
+            )
+            yield Claim(title, next_step, [refused])
     redirects = [note.fields for note, _ in facts.notes.get("redirect", [])]
     noted = {fields.get("http"): fields.get("location") for fields in redirects}
     old = facts.endpoint
