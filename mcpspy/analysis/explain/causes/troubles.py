@@ -325,7 +325,7 @@ TROUBLES = (
         "the client, whose roots take the place of the command line",
         named_by="The filesystem server of modelcontextprotocol/servers and servers like it name the "
         "folders that they allow.",
-        signs=r"outside (?:of )?(?:the )?allowed (?:director|folder|path|root|repositor)|path not allowed|must be within one of|not (?:in|within"
+        signs=r"outside (?:of )?(?:the )?allowed (?:director|folder|path|root|repo)|path not allowed|must be within one of|not (?:in|within"
         r"|under) (?:the |an? )?(?:allowed|permitted|workspace)",
         side="",
         errors=("Error: Access denied - path outside allowed directories: /a/b not in /srv",),

@@ -223,7 +223,7 @@ def cancelled_by_receiver(facts: Facts) -> Iterator[Claim]:
 
 
 _NOT_TAKEN = re.compile(
-    r"(?i)\b(?:unknown|unsupported|unrecogni[sz]ed|unhandled|unexpected|invalid|ignor\w+|dropp\w+|discard\w+|skipp\w+|not (?:known|supported"
+    r"(?i)\b(?:unknown|unsupported|unrecogni[sz]ed|unhandled|unexpected|invalid|ignor\w+|dropp\w+|discard\w+|skipped|skipping|not (?:known|supported"
     r"|implemented|found)|no handler|cannot|failed)\b"
 )
 """The words of a log, of whatever level, about a message that a program does not process."""
