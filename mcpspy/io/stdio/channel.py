@@ -36,6 +36,9 @@ _HUNG_UP = select.POLLHUP
 _CLOSED = select.POLLHUP | getattr(select, "POLLRDHUP", 0)
 """A source without a writer: a pipe, or a socket that is shut for writing, of which only Linux knows another event."""
 
+RESERVE = 65_536
+"""Bytes that a channel keeps for the blocks of its queue (of 64 entries) when nothing else is left."""
+
 
 class Channel:
     """One direction. Holds at most one chunk in memory, unless messages are injected into it."""
@@ -52,6 +55,7 @@ class Channel:
         self.pending: memoryview | bytes = b""
         self._queue: deque[bytes] = deque()
         self._queued = 0
+        self._reserve = bytes(RESERVE)
         self._message_channel: MessageChannel | StderrLines | None = None
         self._waiting: Channel | None = None
         self._is_shared = is_shared
@@ -114,7 +118,11 @@ class Channel:
         if not self.is_open or not data:
             return
         if self.pending:
-            self._queue.append(data)
+            try:
+                self._queue.append(data)
+            except MemoryError:  # The data itself is there; what lacks is the next block of the queue.
+                self._reserve = b""
+                self._queue.append(data)
             self._queued += len(data)
             return
         self._push(data)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import select
 import sys
+from collections import deque
 from typing import TYPE_CHECKING
 
 import pytest
@@ -123,6 +124,32 @@ def test_injected_data_comes_after_pending_data(loop: Loop, line: Line) -> None:
         loop.turn()
     got += line.received() or b""
     assert got == b"a" * MB + b"b" * 10 + b"c" * MB
+
+
+class FullMemory(deque[bytes]):
+    """A queue without memory for its next block, until something is freed."""
+
+    def __init__(self, channel: Channel) -> None:
+        super().__init__()
+        self._channel = channel
+
+    def append(self, data: bytes) -> None:
+        if self._channel._reserve:
+            raise MemoryError
+        super().append(data)
+
+
+def test_without_memory_for_the_queue_its_reserve_is_used(loop: Loop, line: Line) -> None:
+    line.channel._queue = FullMemory(line.channel)
+    line.channel.put(b"a" * MB)
+    line.channel.put(b"b" * 10)
+    line.channel.put(b"c" * 10)
+    got = b""
+    while line.channel.backlog:
+        got += line.received() or b""
+        loop.turn()
+    got += line.received() or b""
+    assert got == b"a" * MB + b"b" * 10 + b"c" * 10
 
 
 def test_while_something_is_pending_nothing_more_is_read(loop: Loop, line: Line) -> None:
