@@ -46,13 +46,13 @@ class ListedFacts(Struct):
     templates: list[str] = field(default_factory=list)
     """URI templates of resources, at most `MAX_TOOLS`."""
     prompts: dict[str, frozenset[str]] = field(default_factory=dict)
-    """Prompt → the arguments that it requires, if there are any."""
+    """Prompt → the arguments that it requires, by the latest list."""
     arguments: dict[str, frozenset[str]] = field(default_factory=dict)
     """Tool → the arguments that its input schema names, if it names any."""
     text_arguments: dict[str, frozenset[str]] = field(default_factory=dict)
     """Tool → the arguments that are a string and nothing else by its input schema."""
     required_by_mistake: dict[str, frozenset[str]] = field(default_factory=dict)
-    """Tool → the arguments that its input schema requires, and their descriptions call optional."""
+    """Tool → the arguments that its input schema requires by the latest list, and their descriptions call optional."""
     dialects: list[tuple[str, str, EvidenceLine]] = field(default_factory=list)
     """Tool, dialect of its output schema if that is not 2020-12, and the line with the list."""
     combined: list[tuple[str, EvidenceLine]] = field(default_factory=list)
@@ -112,8 +112,7 @@ class ListedFacts(Struct):
             and isinstance(text := described.get(name), str)
             and _OPTIONAL.search(text)
         }
-        if wrong:
-            self.required_by_mistake[tool] = frozenset(wrong)
+        self.required_by_mistake[tool] = frozenset(wrong)
 
     def _add_supported(self, what: Result, request: Request) -> None:
         """Remember the revisions of a server that knows none that the client asked for."""
@@ -137,7 +136,7 @@ class ListedFacts(Struct):
             required = [
                 each.get("name") for each in _objects(prompt.get("arguments")) if each.get("required") is True
             ]
-            if required and isinstance(name := prompt.get("name"), str):
+            if isinstance(name := prompt.get("name"), str):
                 self.prompts[name] = frozenset(each for each in required if isinstance(each, str))
 
     def _add_tools(self, what: Result, place: EntryPosition) -> None:

@@ -241,9 +241,8 @@ class RequestOutcomes:
         request, state = exchange.request, exchange.state
         key = request.side, request.method, request.subject or ""
         status = None if carrier is None else carrier.status
-        has_token = (
-            carrier is not None and carrier.has_token
-        )  # A 401 before the sign-in is another one than after it.
+        # A 401 before the sign-in is another one than after it.
+        has_token = carrier is not None and carrier.has_token
         words = known.words or (carrier.words if carrier is not None else "")
         like = _VOLATILE.sub("0", words[:200])
         group: tuple[object, ...] = (*key, state, like, status, has_token, bool(known.effects))
