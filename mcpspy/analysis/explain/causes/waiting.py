@@ -10,6 +10,7 @@ from mcpspy.analysis.explain.causes.requests import (
     held_up,
     without_response,
 )
+from mcpspy.analysis.explain.causes.unanswered import RIGHT_AFTER
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import evidence
 from mcpspy.analysis.explain.facts import PATIENCE, Facts
@@ -304,7 +305,7 @@ def one_at_a_time(facts: Facts) -> Iterator[Claim]:
     for slow in facts.slow:
         took = slow.answer_at - slow.asked_at
         during = [each for each in facts.slow if slow.asked_at < each.asked_at < slow.answer_at]
-        after = [each for each in during if 0 <= each.answer_at - slow.answer_at <= 0.25]
+        after = [each for each in during if 0 <= each.answer_at - slow.answer_at <= RIGHT_AFTER]
         after = [each for each in after if each.answer_at - each.asked_at < took]
         if after:
             names = ", ".join(dict.fromkeys(each.about for each in after[:3]))
